@@ -226,7 +226,7 @@ TEST_F(ProgramTest, BordersOfEveryKindAndWidth) {
 }
 
 TEST_F(ProgramTest, ChoicesBetweenColumnsBeforeAndAfterANumberOfTheRow) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::boolean})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i64, DType::boolean})
     for (const auto& [rows, cols] : {std::pair<std::int64_t, std::int64_t>{7, 5}, {3, 2050}, {40, 300}, {1, 9}, {600, 5000}}) {
       graph_ = Graph();
       arrays_.clear();
@@ -401,6 +401,18 @@ TEST_F(ProgramTest, OutputsThatAreInputsConstantsViewsAndEachOther) {
   expect({x, y, y, op("transpose", {y}), graph_.scalar(3, DType::f32), op("transpose", {x}), h, graph_.reshape(y, {24})});
 }
 
+TEST_F(ProgramTest, OutputsThatAreComputedValuesInOtherShapes) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i32}) {
+    graph_ = Graph();
+    arrays_.clear();
+    const NodeId x = input({6, 40}, dtype), y = op("mul", {x, x}), z = op("neg", {x}), sorted = op("sort", {x});
+    const NodeId flat = graph_.reshape(y, {240}), half = graph_.reshape(z, {2, 120});
+    expect({flat, half, z, op("add", {half, half}), graph_.reshape(z, {240}), graph_.reshape(sorted, {3, 80}),
+            op("transpose", {y}), graph_.reshape(op("transpose", {x}), {240})},
+           dtype == DType::bf16 ? 1e-2 : 2e-5);
+  }
+}
+
 TEST_F(ProgramTest, EveryOtherPrimitive) {
   const NodeId x = input({6, 8}), y = input({8, 5}), image = input({2, 4, 9, 9}), kernel = input({6, 2, 3, 3});
   const NodeId index = graph_.constant(HostArray::from<std::int64_t>({3}, {0, -1, 2}));
@@ -418,6 +430,48 @@ TEST_F(ProgramTest, EveryOtherPrimitive) {
 TEST_F(ProgramTest, PrimitivesOnHalfPrecisionInputs) {
   const NodeId a = input({16, 24}, DType::bf16), b = input({24, 8}, DType::bf16);
   expect({graph_.matmul(a, b), op("transpose", {a}), graph_.cumulative(a, 0, false)}, 1e-2);
+  const NodeId index = graph_.constant(HostArray::from<std::int64_t>({2, 24}, std::vector<std::int64_t>(48, 3)));
+  const NodeId few = op("slice", {a}, {{"start", std::vector<std::int64_t>{5}}, {"stop", std::vector<std::int64_t>{7}}});
+  expect({graph_.scatter(a, index, few, 0, false), graph_.scatter(op("neg", {a}), index, few, 0, false),
+          graph_.scatter(a, index, few, 0, true), graph_.gather(a, index, 0)},
+         1e-2);
+}
+
+TEST_F(ProgramTest, SumsOfUpdatesInHalfPrecisionAreRoundedOnce) {
+  for (const DType dtype : {DType::f16, DType::bf16})
+    for (const int axis : {0, 1}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId a = input({70, 90}, dtype), b = input({70, 90}, dtype);
+      std::vector<std::int64_t> numbers(70 * 90), rows(70);
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i * 7 % 23) - 9;
+      for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i % 5);
+      const NodeId index = graph_.constant(HostArray::from<std::int64_t>({70, 90}, numbers));
+      const NodeId row = graph_.broadcast(graph_.constant(HostArray::from<std::int64_t>({70, 1}, rows)), {70, 90});
+      const NodeId read = graph_.scatter(a, index, b, axis, true);
+      expect({graph_.scatter(a, index, b, axis, true), graph_.scatter(a, row, b, axis, true),
+              graph_.scatter(op("transpose", {op("transpose", {a})}), index, b, axis, true), op("neg", {read})},
+             dtype == DType::f16 ? 2e-3 : 1e-2);
+    }
+}
+
+TEST_F(ProgramTest, ConcatenationsOfConcatenationsAndOfPartsOfThem) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64}) {
+    graph_ = Graph();
+    arrays_.clear();
+    const NodeId a = input({5, 40}, dtype), b = input({7, 40}, dtype), c = input({12, 9}, dtype);
+    const auto join = [&](std::vector<NodeId> parts, int axis) { return graph_.concat(parts, axis); };
+    const auto part = [&](NodeId x, std::int64_t first, std::int64_t extent, std::int64_t step) {
+      const std::int64_t starts[] = {0, first}, extents[] = {graph_[x].shape[0], extent}, steps[] = {1, step};
+      return graph_.slice(x, starts, extents, steps);
+    };
+    const NodeId rows = join({a, op("neg", {b})}, 0), twice = join({c, rows, rows}, 1);
+    const NodeId own = join({a, b}, 0), bordered = join({part(own, 3, 4, -1), own, part(own, 1, 5, 7)}, 1);
+    const NodeId seen = join({b, a}, 0), also = join({part(seen, 0, 2, 1), seen}, 1);
+    const NodeId transposed = join({a, b}, 0), no = join({transposed, graph_.reshape(transposed, {12, 40})}, 1);
+    const NodeId three = join({join({join({a, a}, 0), join({a, a}, 0)}, 1), join({a, a}, 1)}, 0);
+    expect({twice, bordered, also, op("neg", {seen}), no, three}, dtype == DType::bf16 ? 1e-2 : 2e-5);
+  }
 }
 
 TEST_F(ProgramTest, StreamedResults) {

@@ -77,6 +77,7 @@ void ExecutableCompiler::run() {
   for (NodeId id : graph_.outputs()) program_.output_types_.push_back({graph_[id].dtype, graph_[id].shape});
   count_readers();
   find_moved();
+  find_joined();
   place_leaves();
   place_outputs();
   for (const Step& step : plan_.steps) {
@@ -132,7 +133,7 @@ void ExecutableCompiler::count_readers() {
     }
   }
   for (NodeId id : graph_.outputs())
-    if (base_of(id) != id) ++readers_[base_of(id)];
+    if (base_of(id) != id && !is_written_directly(id)) ++readers_[base_of(id)];
 }
 
 void ExecutableCompiler::find_moved() {
@@ -154,6 +155,14 @@ void ExecutableCompiler::find_moved() {
       case Prim::pad:
       case Prim::take:
       case Prim::gather: moved_[at(id)] = base_of(id) == id && is_moved(node.inputs[0]); break;
+      case Prim::scatter: {
+        // Sums are rounded, so nobody else in the program may read them.
+        const auto& attr = node.as<ScatterAttr>();
+        const bool adds16 = attr.add && !readers_.count(id) &&
+                            has_scatter_add16(program_.pool_, node.dtype, graph_[node.inputs[1]].shape, node.shape, attr.axis);
+        moved_[at(id)] = (!attr.add || adds16) && is_moved(node.inputs[0]) && is_moved(node.inputs[2]);
+        break;
+      }
       case Prim::concat: moved_[at(id)] = std::ranges::all_of(node.inputs, is_moved); break;
       default: break;
     }
@@ -186,12 +195,19 @@ void ExecutableCompiler::decode_input(NodeId id) {
   sources_[id] = {to, DType::f32};
 }
 
+bool ExecutableCompiler::is_written_directly(NodeId output) const {
+  const ValueView& view = plan_.views[at(output)];
+  const Node &node = graph_[output], &base = graph_[view.base];
+  if (base.prim == Prim::input || base.prim == Prim::constant || is_block(base.dtype)) return false;
+  if (view.base == output) return true;
+  return base.dtype == node.dtype && view.offset == 0 && base.shape.elements() == node.shape.elements() && is_dense(view);
+}
+
 void ExecutableCompiler::place_outputs() {
   for (std::size_t i = 0; i < outputs_; ++i) {
     const NodeId id = graph_.outputs()[i];
-    const Node& node = graph_[id];
-    const bool computed = base_of(id) == id && node.prim != Prim::input && node.prim != Prim::constant && !is_block(node.dtype);
-    if (computed) direct_outputs_[id].push_back(static_cast<int>(i));
+    written_directly_.push_back(is_written_directly(id));
+    if (written_directly_[i]) direct_outputs_[base_of(id)].push_back(static_cast<int>(i));
   }
   for (const auto& [id, indices] : direct_outputs_)
     if (is_stored_as_declared(id)) sources_[id] = {output_location(indices[0]), graph_[id].dtype};
@@ -279,6 +295,21 @@ Operand ExecutableCompiler::copied(NodeId id, const Operand& operand) {
   return operand_of(plan_.views[at(id)], sources_[id]);
 }
 
+void ExecutableCompiler::expand(NodeId id, AxisSet axes) {
+  Operand operand = stored_value(id);
+  Shape shape = operand.view.shape;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (operand.view.strides[at(axis)] == 0 && !(axes >> axis & 1)) shape = shape.with(axis, 1);
+  operand.view.shape = shape;
+  const Result result{new_temporary(operand.view.dtype, shape), operand.view.dtype, shape};
+  touch(operand.location);
+  add_step([=](const StepContext& c) { copy(c.pool, operand.bind(c), result.bind(c)); });
+  plan_.views[at(id)] = whole_view(id, graph_[id].shape);
+  const Strides dense = contiguous_strides(shape);
+  for (int axis = 0; axis < shape.rank(); ++axis) plan_.views[at(id)].strides[at(axis)] = shape[axis] == 1 ? 0 : dense[at(axis)];
+  sources_[id] = {result.location, result.dtype};
+}
+
 void ExecutableCompiler::add_group(int index) {
   const Group& group = plan_.groups[at(index)];
   std::vector<NodeId> operands;
@@ -287,6 +318,12 @@ void ExecutableCompiler::add_group(int index) {
       if (!member_behind(graph_, plan_, index, operand)) operands.push_back(operand);
   for (NodeId operand : operands)
     if (!loop_can_read(graph_, plan_, group, operand)) copied(operand, stored_value(operand));
+  const std::set<NodeId> all(operands.begin(), operands.end());
+  std::map<NodeId, AxisSet> expanded;
+  for (NodeId operand : all)
+    if (graph_[operand].shape == group.domain)
+      if (const AxisSet axes = axes_to_expand(graph_, plan_, group, all, operand)) expanded[operand] = axes;
+  for (const auto& [operand, axes] : expanded) expand(operand, axes);
   for (NodeId operand : operands) touch(sources_.at(base_of(operand)).location);
   for (NodeId id : group.outputs) {
     place_value(id);
@@ -336,8 +373,7 @@ void ExecutableCompiler::deliver_converted(NodeId id) {
 void ExecutableCompiler::finish_outputs() {
   for (std::size_t i = 0; i < outputs_; ++i) {
     const NodeId id = graph_.outputs()[i];
-    const auto direct = direct_outputs_.find(id);
-    if (direct != direct_outputs_.end()) continue;
+    if (written_directly_[i]) continue;
     const DType dtype = graph_[id].dtype;
     const Shape shape = graph_[id].shape;
     const int to = output_location(static_cast<int>(i));

@@ -88,6 +88,8 @@ class ExecutableCompiler final : public ValuePlacement {
   void find_moved();
   void place_leaves();
   void decode_input(NodeId id);
+  // Computed values, and those that only have another shape.
+  bool is_written_directly(NodeId output) const;
   // Results that are computed in the output's own dtype, and not read in another dtype, are written directly to the output.
   void place_outputs();
   // A loop converts while it stores; primitives write their compute type, or move values as they are.
@@ -108,6 +110,8 @@ class ExecutableCompiler final : public ValuePlacement {
   Operand dense_source_of(NodeId id, NodeId operand);
   // Copies the value; later readers of |id| use the copy.
   Operand copied(NodeId id, const Operand& operand);
+  // The same for a broadcast value, which is repeated along |axes| only.
+  void expand(NodeId id, AxisSet axes);
   Result result_of(NodeId id);
   // In its own dtype, 16 bits: only if nobody reads more of it.
   std::optional<Result> narrow_result_of(NodeId id);
@@ -149,6 +153,18 @@ class ExecutableCompiler final : public ValuePlacement {
   // Rounds to the values a block format can hold.
   void add_block_cast(NodeId id);
   void add_pad(NodeId id);
+  // Concatenations that only another one reads, as a whole and perhaps parts of it (borders that are reflected), are written
+  // where that one has them, and not by steps of their own.
+  void find_joined();
+  static std::optional<ValueView> placed_view(const ValueView& view, const Shape& shape, const Strides& strides);
+  // Elements that a concatenation puts at |place| of its result: from elsewhere, or from another place in the result.
+  struct Move {
+    std::optional<Operand> source;
+    ValueView inside;
+    Shape shape;
+    std::int64_t place = 0;
+  };
+  void collect_moves(NodeId root, NodeId id, std::int64_t offset, std::vector<Move>& moves);
   void add_concat(NodeId id);
   void add_scatter(NodeId id);
   void add_arg_sort(NodeId id);
@@ -213,6 +229,8 @@ class ExecutableCompiler final : public ValuePlacement {
   std::vector<ValueView> moved_views_;                 // plan_.views before copies were made
   std::map<NodeId, Place> narrow_;                     // where a moved base is in 16 bits; sources_ may have a converted copy
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
+  std::vector<bool> written_directly_;                 // by output
+  std::map<NodeId, NodeId> joined_;                    // concatenation -> the one it is part of
   TemporaryPlan temporaries_;
   std::size_t scratch_bytes_ = 0;
 };

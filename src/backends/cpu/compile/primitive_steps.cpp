@@ -1,3 +1,5 @@
+#include <set>
+
 #include "array/block_format.h"
 #include "backends/cpu/compile/compiler.h"
 #include "backends/cpu/primitives/sorting/selection.h"
@@ -7,6 +9,7 @@
 namespace tenon::cpu {
 
 void ExecutableCompiler::add_primitive(NodeId id) {
+  if (joined_.contains(id)) return;
   const Node& node = graph_[id];
   switch (node.prim) {
     case Prim::broadcast:
@@ -130,41 +133,145 @@ void ExecutableCompiler::add_pad(NodeId id) {
   std::int64_t offset = 0;
   const Strides strides = contiguous_strides(node.shape);
   for (int i = 0; i < node.shape.rank(); ++i) offset += node.as<PadAttr>().low[at(i)] * strides[at(i)];
-  add_step([=, border = node.as<PadAttr>().value](const StepContext& c) {
-    Target whole = out.bind(c);
-    fill(c.pool, whole, border);
-    Target middle{static_cast<std::byte*>(whole.data) + at(offset) * element_bytes(out.dtype), out.dtype, x.view.shape, strides};
+  add_step([=, attr = node.as<PadAttr>()](const StepContext& c) {
+    // Where the whole does not stay in the L2 cache, only the borders are filled: axis by axis, in the middle of those before.
+    constexpr std::size_t kFew = std::size_t{256} << 10;
+    Target whole = out.bind(c), rest = whole;
+    const std::size_t bytes = element_bytes(out.dtype);
+    const auto shift = [&](Target& target, int axis, std::int64_t by) {
+      target.data = static_cast<std::byte*>(target.data) + at(by * strides[at(axis)]) * bytes;
+    };
+    if (at(whole.shape.elements()) * bytes <= kFew) {
+      fill(c.pool, whole, attr.value);
+    } else {
+      for (int axis = 0; axis < whole.shape.rank(); ++axis) {
+        const std::int64_t low = attr.low[at(axis)], extent = x.view.shape[axis], high = rest.shape[axis] - low - extent;
+        Target border = rest;
+        border.shape = rest.shape.with(axis, low);
+        fill(c.pool, border, attr.value);
+        shift(border, axis, low + extent);
+        border.shape = rest.shape.with(axis, high);
+        fill(c.pool, border, attr.value);
+        shift(rest, axis, low);
+        rest.shape = rest.shape.with(axis, extent);
+      }
+    }
+    Target middle{static_cast<std::byte*>(whole.data) + at(offset) * bytes, out.dtype, x.view.shape, strides};
     copy(c.pool, x.bind(c), middle);
   });
 }
 
-void ExecutableCompiler::add_concat(NodeId id) {
+// The elements of a view of |shape|'s dense tensor as they lie in a tensor with |strides|: nullopt if its axes are not those of
+// the tensor, from some place on in steps.
+std::optional<ValueView> ExecutableCompiler::placed_view(const ValueView& view, const Shape& shape, const Strides& strides) {
+  if (view.shape.rank() != shape.rank()) return std::nullopt;
+  const Strides dense = contiguous_strides(shape);
+  ValueView placed = view;
+  placed.offset = 0;
+  std::int64_t left = view.offset;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto i = at(axis);
+    const std::int64_t first = left / dense[i];
+    left %= dense[i];
+    placed.offset += first * strides[i];
+    placed.strides[i] = 0;
+    if (view.shape[axis] <= 1) continue;
+    const std::int64_t step = view.strides[i] / dense[i], last = first + step * (view.shape[axis] - 1);
+    if (view.strides[i] % dense[i] != 0 || last < 0 || last >= shape[axis]) return std::nullopt;
+    placed.strides[i] = step * strides[i];
+  }
+  return placed;
+}
+
+void ExecutableCompiler::find_joined() {
+  constexpr NodeId kOther = -1;                // a group or an output
+  std::map<NodeId, std::set<NodeId>> readers;  // of bases
+  for (const Step& step : plan_.steps) {
+    if (step.group >= 0) {
+      for (NodeId n : plan_.groups[at(step.group)].nodes)
+        for (NodeId operand : graph_[n].inputs) readers[base_of(operand)].insert(kOther);
+    } else {
+      for (NodeId operand : graph_[step.node].inputs) readers[base_of(operand)].insert(step.node);
+    }
+  }
+  for (NodeId id : graph_.outputs()) readers[base_of(id)].insert(kOther);
+  for (const auto& [id, by] : readers) {
+    const Node& node = graph_[id];
+    if (node.prim != Prim::concat || by.size() != 1 || *by.begin() == kOther || node.shape.elements() == 0) continue;
+    const Node& reader = graph_[*by.begin()];
+    if (reader.prim != Prim::concat || reader.dtype != node.dtype || is_block(node.dtype)) continue;
+    const Strides strides = contiguous_strides(reader.shape);
+    const auto fits = [&](NodeId part) { return base_of(part) != id || placed_view(plan_.views[at(part)], node.shape, strides); };
+    if (std::ranges::find(reader.inputs, id) != reader.inputs.end() && std::ranges::all_of(reader.inputs, fits))
+      joined_[id] = *by.begin();
+  }
+}
+
+void ExecutableCompiler::collect_moves(NodeId root, NodeId id, std::int64_t offset, std::vector<Move>& moves) {
   const Node& node = graph_[id];
   const int axis = node.as<AxisAttr>().axis;
-  const Strides strides = contiguous_strides(node.shape);
-  std::vector<Operand> parts;
-  for (NodeId part : node.inputs) parts.push_back(source_of(id, part));
+  const Strides strides = contiguous_strides(graph_[root].shape);
+  std::map<NodeId, std::int64_t> homes;  // of concatenations that are parts of this one
+  const auto each_part = [&](auto&& body) {
+    std::int64_t place = offset;
+    for (NodeId part : node.inputs) {
+      body(part, joined_.contains(base_of(part)), place);
+      place += graph_[part].shape[axis] * strides[at(axis)];
+    }
+  };
+  each_part([&](NodeId part, bool is_joined, std::int64_t place) {
+    if (!is_joined) {
+      moves.push_back({source_of(root, part), {}, graph_[part].shape, place});
+    } else if (base_of(part) == part && homes.emplace(part, place).second) {
+      collect_moves(root, part, place, moves);
+    }
+  });
+  each_part([&](NodeId part, bool is_joined, std::int64_t place) {
+    const NodeId base = base_of(part);
+    if (!is_joined || (base == part && homes.at(base) == place)) return;
+    ValueView view = *placed_view(plan_.views[at(part)], graph_[base].shape, strides);
+    view.offset += homes.at(base);
+    moves.push_back({std::nullopt, view, graph_[part].shape, place});
+  });
+}
+
+void ExecutableCompiler::add_concat(NodeId id) {
+  const Strides strides = contiguous_strides(graph_[id].shape);
+  std::vector<Move> moves;
+  collect_moves(id, id, 0, moves);
   const Result out = result_of(id);
-  for (const Operand& part : parts) touch(part.location);
-  add_step([=, parts = std::move(parts)](const StepContext& c) {
-    std::int64_t position = 0;
-    for (const Operand& part : parts) {
-      Target target{static_cast<std::byte*>(out.bind(c).data) + at(position * strides[at(axis)]) * element_bytes(out.dtype),
-                    out.dtype, part.view.shape, strides};
-      copy(c.pool, part.bind(c), target);
-      position += part.view.shape[axis];
+  for (const Move& move : moves)
+    if (move.source) touch(move.source->location);
+  add_step([=, moves = std::move(moves)](const StepContext& c) {
+    auto* const whole = static_cast<std::byte*>(out.bind(c).data);
+    const std::size_t bytes = element_bytes(out.dtype);
+    for (const Move& move : moves) {
+      const View inside{whole + at(move.inside.offset) * bytes, out.dtype, move.shape, move.inside.strides};
+      copy(c.pool, move.source ? move.source->bind(c) : inside,
+           Target{whole + at(move.place) * bytes, out.dtype, move.shape, strides});
     }
   });
 }
 
 void ExecutableCompiler::add_scatter(NodeId id) {
   const Node& node = graph_[id];
-  const Operand x = value(node.inputs[0]), indices = value(node.inputs[1]), updates = dense_value(node.inputs[2]);
+  const int axis = node.as<ScatterAttr>().axis;
+  if (node.as<ScatterAttr>().add && moved_[at(id)]) {
+    const Operand x = dense_source_of(id, node.inputs[0]), indices = value(node.inputs[1]),
+                  updates = dense_source_of(id, node.inputs[2]);
+    const Result out = result_of(id);
+    for (const Operand* o : {&x, &indices, &updates}) touch(o->location);
+    const std::size_t bytes = scatter_add16_scratch_bytes(program_.pool_, out.shape, axis);
+    reserve_scratch(bytes);
+    return add_step([=](const StepContext& c) {
+      scatter_add16(c.pool, x.bind(c), indices.bind(c), updates.bind(c), axis, out.bind(c), {c.scratch, bytes});
+    });
+  }
+  const Operand x = source_of(id, node.inputs[0]), indices = value(node.inputs[1]), updates = dense_source_of(id, node.inputs[2]);
   const Result out = result_of(id);
   for (const Operand* o : {&x, &indices, &updates}) touch(o->location);
   add_step([=, attr = node.as<ScatterAttr>()](const StepContext& c) {
-    copy(c.pool, x.bind(c), out.bind(c));
-    scatter(c.pool, indices.bind(c), updates.bind(c), attr, out.bind(c));
+    scatter(c.pool, x.bind(c), indices.bind(c), updates.bind(c), attr, out.bind(c));
   });
 }
 

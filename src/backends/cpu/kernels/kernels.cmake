@@ -1,5 +1,5 @@
 # The files of per_level/ are compiled once per instruction set; the rest of the room only once, for the baseline.
-set(cpu_kernel_sources f32.cpp bf16.cpp scalar.cpp convert.cpp reduce.cpp memory.cpp)
+set(cpu_kernel_sources f32.cpp bf16.cpp scalar.cpp convert.cpp reduce.cpp memory.cpp transpose.cpp)
 if(TARGET tenon_vector_functions)
   list(APPEND cpu_kernel_sources f64.cpp)
 endif()

@@ -29,6 +29,7 @@ static_assert(sizeof(ElementwiseRow) == sizeof(Kernels::elementwise[0]));
       level::add_convert_kernels(result);            \
       level::add_reduce_kernels(result);             \
       level::add_memory_kernels(result);             \
+      level::add_transpose_kernels(result);          \
       return result;                                 \
     }();                                             \
     return kernels;                                  \

@@ -48,6 +48,10 @@ using ColumnReduceKernel = void (*)(const void* in, std::int64_t rows, std::int6
 using TransposeKernel = void (*)(const void* src, std::int64_t src_stride, void* dst, std::int64_t dst_stride, std::int64_t rows,
                                  std::int64_t cols, bool stream);
 
+// dst[r * dst_row + c] = src[r * src_row + c * step], r in [0, rows), c in [0, cols); strides in elements.
+using StridedKernel = void (*)(const void* src, std::int64_t step, std::int64_t src_row, void* dst, std::int64_t dst_row,
+                               std::int64_t rows, std::int64_t cols);
+
 // Two ranges, as long as what a kernel reads, that it prefetches on the way because they are read next.
 struct Ahead {
   const void* first;
@@ -132,11 +136,15 @@ struct Kernels {
   void (*scale)(const float* in, float factor, float* out, std::int64_t n);
   void (*streaming_scale)(const float* in, float factor, float* out, std::int64_t n);
   TransposeKernel transpose[4];  // by log2 of the element's bytes
+  StridedKernel strided[4];
   // Copies runs that need not be aligned: up to a few pages, where the C library starts a string instruction that is slow then.
   void (*copy)(void* dst, const void* src, std::size_t bytes);
   // Copies with streaming stores. dst need not be aligned; call stream_fence() before another thread reads dst.
   void (*stream_copy)(void* dst, const void* src, std::size_t bytes);
   void (*stream_fence)();
+  // |count| times the element of 1, 2, 4 or 8 bytes at |value|. dst must be aligned for it.
+  void (*fill)(void* dst, const void* value, std::size_t bytes, std::size_t count);
+  void (*stream_fill)(void* dst, const void* value, std::size_t bytes, std::size_t count);
 };
 
 // The best table this CPU can run. TENON_ISA=v2|v3|v4 limits it (for tests and comparisons).

@@ -9,15 +9,16 @@ namespace tenon::cpu {
 struct Kernels;
 using ElementwiseRow = void (*[13])(const void* const* in, void* out, std::int64_t n, const double* params);  // by dtype
 
-#define TENON_DECLARE_LEVEL(level)                                               \
-  namespace level {                                                              \
-  void add_f32_kernels(Kernels& table);                 /* kernels_f32.cc */     \
-  void add_bf16_kernels(Kernels& table);                /* kernels_bf16.cc */    \
-  void add_f64_kernels(Kernels& table);                 /* kernels_f64.cc */     \
-  void add_scalar_kernels(ElementwiseRow* elementwise); /* kernels_scalar.cc */  \
-  void add_convert_kernels(Kernels& table);             /* kernels_convert.cc */ \
-  void add_reduce_kernels(Kernels& table);              /* kernels_reduce.cc */  \
-  void add_memory_kernels(Kernels& table);              /* kernels_memory.cc */  \
+#define TENON_DECLARE_LEVEL(level)                      \
+  namespace level {                                     \
+  void add_f32_kernels(Kernels& table);                 \
+  void add_bf16_kernels(Kernels& table);                \
+  void add_f64_kernels(Kernels& table);                 \
+  void add_scalar_kernels(ElementwiseRow* elementwise); \
+  void add_convert_kernels(Kernels& table);             \
+  void add_reduce_kernels(Kernels& table);              \
+  void add_memory_kernels(Kernels& table);              \
+  void add_transpose_kernels(Kernels& table);           \
   }
 TENON_DECLARE_LEVEL(generic)
 TENON_DECLARE_LEVEL(v2)

@@ -47,6 +47,7 @@ class LoopCompiler {
     program_.prefetch = bytes > kPrefetchFrom;
     absorbed_ = find_absorbed(graph_, plan_, view_, geometry());
     shorten_blocks(externals);
+    take_rows_together(externals);
     assign_phases();
     emit();
     if (program_.prefetch) look_ahead();
@@ -97,6 +98,20 @@ class LoopCompiler {
     } else if (kernels > 1 || std::any_of(externals.begin(), externals.end(), is_converted)) {
       program_.geometry.block = program_.stream ? kStreamedBlock : kBlock;
     }
+  }
+
+  // A choice between columns alone writes rows of its result as it goes: with many of them in a tile little else is done.
+  void take_rows_together(const std::set<NodeId>& externals) {
+    constexpr std::int64_t kTile = 16384;
+    if (group_.kind != Group::Kind::elementwise || program_.stream || group_.outputs.size() != 1) return;
+    if (absorbed_.ranges.size() != 1 || group_.nodes.size() != 1 + absorbed_.into.size()) return;
+    const auto& [id, range] = *absorbed_.ranges.begin();
+    if (geometry().rows <= 1 || geometry().tile_rows > 1 || geometry().cols > kTile / 2) return;
+    for (NodeId node : externals)
+      if (std::ranges::find(graph_[id].inputs, node) != graph_[id].inputs.end() && !is_known(node) && !is_row_operand(node) &&
+          !external_of(node).dense)
+        return;
+    program_.geometry.tile_rows = std::min(geometry().rows, kTile / geometry().cols);
   }
 
   // One kernel from inputs and values of rows to an output: nothing has to stay in the L1 cache.
@@ -361,9 +376,14 @@ class LoopCompiler {
       instruction.range.copies_inside = copied == node.inputs[1];
       instruction.range.copies_outside = copied == node.inputs[2];
     }
-    const bool narrow = is_stored_as(DType::bf16, id) && (!copied || is_read_as(DType::bf16, *copied));
-    const DType type = narrow ? DType::bf16 : compute_dtype(node.dtype);
-    if (copied) instruction.in[0] = narrow ? input_register(external_of(*copied)) : operand(*copied, false);
+    const bool by_row = copied && is_row_operand(*copied), stores_row = by_row && is_stored_in(*copied, node.dtype);
+    const bool is_16_bit = node.dtype == DType::bf16 || node.dtype == DType::f16;
+    const bool narrow = is_16_bit && is_stored_as(node.dtype, id) && (!copied || stores_row || is_read_as(node.dtype, *copied));
+    const DType type = narrow ? node.dtype : compute_dtype(node.dtype);
+    if (by_row)
+      instruction.in[2] = narrow ? load_stored_row(*copied).out : row_register(*copied);
+    else if (copied)
+      instruction.in[0] = narrow ? input_register(external_of(*copied)) : operand(*copied, false);
     if (node.prim == Prim::cast) {
       const double one = 1;
       kernels().convert[static_cast<int>(DType::f64)][static_cast<int>(type)](&one, instruction.range.inside.data(), 1);
@@ -785,16 +805,23 @@ class LoopCompiler {
     return conversion.out;
   }
 
-  int load_row_operand(NodeId node) {
-    if (const auto constant = constant_operand(node)) return *constant;
-    const DType wanted = compute_dtype(graph_[node].dtype);
+  // The values of rows as they are stored.
+  Instruction load_stored_row(NodeId node) {
     program_.externals.push_back(external_of(node));
     Instruction load;
     load.code = Code::load_rows;
     load.external = static_cast<int>(program_.externals.size()) - 1;
     load.out = new_register(program_.externals.back().place.stored, Home::row_value);
+    (is_uniform(node) ? program_.init : head()).push_back(load);
+    return load;
+  }
+  bool is_stored_in(NodeId operand, DType dtype) const { return !member(operand) && external_of(operand).place.stored == dtype; }
+
+  int load_row_operand(NodeId node) {
+    if (const auto constant = constant_operand(node)) return *constant;
+    const DType wanted = compute_dtype(graph_[node].dtype);
+    const Instruction load = load_stored_row(node);
     std::vector<Instruction>& where = is_uniform(node) ? program_.init : head();
-    where.push_back(load);
     if (program_.registers[at(load.out)].dtype == wanted) return load.out;
     Instruction conversion;
     conversion.code = Code::convert_rows;

@@ -192,6 +192,50 @@ bool loop_can_read(const Graph& graph, const Plan& plan, const Group& group, Nod
   return collapses(group.domain, view.strides, range.first, range.last);
 }
 
+AxisSet axes_to_expand(const Graph& graph, const Plan& plan, const Group& group, const std::set<NodeId>& operands,
+                       NodeId operand) {
+  constexpr std::int64_t kShort = 128, kLongEnough = 256, kFewer = 4;
+  if (group.kind != Group::Kind::elementwise || group.domain.elements() == 0) return 0;
+  std::vector<Strides> strides;
+  for (NodeId o : operands) strides.push_back(domain_strides(graph, plan, group, o));
+  const auto joins = [&](const Strides& s, int outer, int inner) { return s[at(outer)] == s[at(inner)] * group.domain[inner]; };
+  // The last axes that all operands step through as one, and those before them until together they are long.
+  AxisSet axes = 0;
+  std::int64_t joined = 1;
+  int inner = -1;
+  bool is_apart = false;
+  for (int axis = group.domain.rank() - 1; axis >= 0 && joined < kLongEnough; --axis) {
+    if (group.domain[axis] == 1) continue;
+    if (inner >= 0 && !std::ranges::all_of(strides, [&](const Strides& s) { return joins(s, axis, inner); })) {
+      if (!is_apart && joined >= kShort) return 0;
+      is_apart = true;
+    }
+    axes = static_cast<AxisSet>(axes | 1 << axis);
+    joined *= group.domain[axis];
+    inner = axis;
+  }
+  if (!is_apart) return 0;
+  const auto expanded = [&](const Strides& s) {
+    std::int64_t elements = 1;
+    for (int axis = 0; axis < group.domain.rank(); ++axis)
+      if (s[at(axis)] != 0 || (axes >> axis & 1)) elements *= group.domain[axis];
+    return elements;
+  };
+  const auto is_joined = [&](const Strides& s) {
+    int last = -1;
+    for (int axis = group.domain.rank() - 1; axis >= 0; --axis) {
+      if (!(axes >> axis & 1)) continue;
+      if (last >= 0 && !joins(s, axis, last)) return false;
+      last = axis;
+    }
+    return true;
+  };
+  // All that are in the way, or none.
+  for (const Strides& s : strides)
+    if (!is_joined(s) && expanded(s) > group.domain.elements() / kFewer) return 0;
+  return is_joined(domain_strides(graph, plan, group, operand)) ? 0 : axes;
+}
+
 Strides domain_strides(const Graph& graph, const Plan& plan, const Group& group, NodeId operand) {
   Strides strides = plan.views[at(operand)].strides;
   for (int axis = 0; axis < group.domain.rank(); ++axis)

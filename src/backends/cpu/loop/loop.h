@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <vector>
 
 #include "backends/cpu/loop/program.h"
@@ -25,6 +26,11 @@ class ValuePlacement {
 
 // False if |operand| of |group| must be copied to dense memory before a Loop can read it (efficiently).
 bool loop_can_read(const Graph& graph, const Plan& plan, const Group& group, NodeId operand);
+
+// The axes of the domain along which |operand|, one of |operands|, should be copied as it is broadcast before the loop runs, so
+// that rows are long; none if that would take too much, or if rows are long anyway.
+AxisSet axes_to_expand(const Graph& graph, const Plan& plan, const Group& group, const std::set<NodeId>& operands,
+                       NodeId operand);
 
 class Loop {
  public:

@@ -64,10 +64,12 @@ struct Instruction {
                           // elements' squares, in[2], where their largest magnitude, in[3], is not extreme
     largest_and_squares,  // the largest magnitude, and the sum of squares, which is the next reduction
     deviation_with,       // elementwise on (elements - one per row) and another one per row
-    select_range,  // elements where a number that counts columns compares with one per row, a constant elsewhere; or conversely
-    normalize,     // (elements - one per row) / a second * a third + a fourth
-    store,         // to an external, with streaming stores if the loop uses them
-    store_rows,    // one element per row to an external
+    // Elements, or one per row (in[2]), where a number that counts columns compares with one per row, a constant elsewhere; or
+    // conversely.
+    select_range,
+    normalize,   // (elements - one per row) / a second * a third + a fourth
+    store,       // to an external, with streaming stores if the loop uses them
+    store_rows,  // one element per row to an external
   };
   Code code{};
   int out = -1;

@@ -16,40 +16,14 @@ constexpr std::int64_t kChunkElements = 32768;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-template <class T>
-void fill_as(void* out, const void* value, std::int64_t n) {
-  T v;
-  std::memcpy(&v, value, sizeof v);
-  std::fill_n(static_cast<T*>(out), n, v);
-}
-
 void fill_value(void* out, const void* value, std::int64_t n, std::size_t size) {
-  switch (size) {
-    case 1: fill_as<std::uint8_t>(out, value, n); break;
-    case 2: fill_as<std::uint16_t>(out, value, n); break;
-    case 4: fill_as<std::uint32_t>(out, value, n); break;
-    default: fill_as<std::uint64_t>(out, value, n); break;
-  }
+  if (n > 0) kernels().fill(out, value, size, at(n));
 }
 
-template <class T>
-void gather_as(void* out, const void* in, std::int64_t n, std::int64_t stride) {
-  const T* source = static_cast<const T*>(in);
-  T* target = static_cast<T*>(out);
-  for (std::int64_t i = 0; i < n; ++i) target[i] = source[i * stride];
-}
-
-// out[i] = in[i * stride]
-void load_strided(void* out, const void* in, std::int64_t n, std::int64_t stride, std::size_t size) {
-  if (n == 0) return;
-  if (stride == 1) return kernels().copy(out, in, at(n) * size);
-  if (stride == 0) return fill_value(out, in, n, size);
-  switch (size) {
-    case 1: gather_as<std::uint8_t>(out, in, n, stride); break;
-    case 2: gather_as<std::uint16_t>(out, in, n, stride); break;
-    case 4: gather_as<std::uint32_t>(out, in, n, stride); break;
-    default: gather_as<std::uint64_t>(out, in, n, stride); break;
-  }
+// out[r * n + i] = in[r * row + i * stride], r in [0, rows), i in [0, n)
+void load_strided(void* out, const void* in, std::int64_t rows, std::int64_t row, std::int64_t n, std::int64_t stride,
+                  std::size_t size) {
+  kernels().strided[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3](in, stride, row, out, n, rows, n);
 }
 
 }  // namespace
@@ -336,16 +310,32 @@ class LoopRunner {
     }
     std::int64_t next() {
       const std::int64_t offset = offset_;
-      for (std::size_t i = outer_.size(); i-- > 0;) {
-        offset_ += strides_[i];
-        if (i == 0 || ++place_[i] < outer_[i]) break;
-        offset_ -= strides_[i] * outer_[i];
-        place_[i] = 0;
-      }
+      skip(1);
       return offset;
+    }
+    // The next rows that lie one step of the last axis apart, at most |most|.
+    struct Run {
+      std::int64_t offset, step, rows;
+    };
+    Run next_run(std::int64_t most) {
+      if (outer_.empty()) return {offset_, 0, most};
+      const std::size_t last = outer_.size() - 1;
+      const Run run{offset_, strides_[last], last == 0 ? most : std::min(most, outer_[last] - place_[last])};
+      skip(run.rows);
+      return run;
     }
 
    private:
+    // |rows| are at most those that are left of the last axis.
+    void skip(std::int64_t rows) {
+      for (std::size_t i = outer_.size(); i-- > 0; rows = 1) {
+        offset_ += strides_[i] * rows;
+        if (i == 0 || (place_[i] += rows) < outer_[i]) break;
+        offset_ -= strides_[i] * outer_[i];
+        place_[i] = 0;
+      }
+    }
+
     const std::vector<std::int64_t>& outer_;
     const Strides& strides_;
     Strides place_;
@@ -356,17 +346,18 @@ class LoopRunner {
     const External& external = loop_.externals[at(i.external)];
     const std::size_t size = element_bytes(external.place.stored);
     std::byte* out = pointers_[i.out];
-    if (external.dense || tile_.rows == 1) {
-      for (std::int64_t r = 0; r < tile_.rows; ++r)
-        load_strided(out + at(r * tile_.columns) * size, address(external, tile_.row + r, tile_.column), tile_.columns,
-                     external.col_stride, size);
-      return;
-    }
+    if (external.dense || tile_.rows == 1)
+      return load_strided(out, address(external, tile_.row, tile_.column), tile_.rows, loop_.geometry.cols, tile_.columns,
+                          external.col_stride, size);
     RowOffsets offsets(loop_.geometry, external, tile_.row);
-    const std::int64_t first = external.offset + tile_.column * external.col_stride;
-    for (std::int64_t r = 0; r < tile_.rows; ++r, out += at(tile_.columns) * size)
-      load_strided(out, locations_[external.place.location] + static_cast<std::int64_t>(size) * (first + offsets.next()),
+    const std::byte* const first = locations_[external.place.location] +
+                                   static_cast<std::int64_t>(size) * (external.offset + tile_.column * external.col_stride);
+    for (std::int64_t r = 0; r < tile_.rows;) {
+      const RowOffsets::Run run = offsets.next_run(tile_.rows - r);
+      load_strided(out + at(r * tile_.columns) * size, first + static_cast<std::int64_t>(size) * run.offset, run.rows, run.step,
                    tile_.columns, external.col_stride, size);
+      r += run.rows;
+    }
   }
 
   void load_rows(const Instruction& i) {
@@ -516,7 +507,9 @@ class LoopRunner {
     const auto write = [&](std::int64_t row, std::int64_t begin, std::int64_t end, bool copies, const std::byte* value) {
       const std::size_t first = at(row * cols + begin) * size;
       if (begin == end) return;
-      if (copies)
+      if (copies && i.in[2] >= 0)
+        fill_value(pointers_[i.out] + first, pointers_[i.in[2]] + at(row) * size, end - begin, size);
+      else if (copies)
         kernels().copy(pointers_[i.out] + first, pointers_[i.in[0]] + first, at(end - begin) * size);
       else
         fill_value(pointers_[i.out] + first, value, end - begin, size);

@@ -67,8 +67,15 @@ void window(ThreadPool& pool, const View& x, const WindowAttr& attr, const Targe
 // Indices are i64; an index outside [-extent, extent) throws out_of_range naming it and the extent.
 void take(ThreadPool& pool, const View& x, const View& indices, int axis, const Target& out);
 void gather(ThreadPool& pool, const View& x, const View& indices, int axis, const Target& out);
-// Writes updates to |out|, which already has a copy of x.
-void scatter(ThreadPool& pool, const View& indices, const View& updates, const ScatterAttr& attr, const Target& out);
+// Copies x to |out| and writes the updates there.
+void scatter(ThreadPool& pool, const View& x, const View& indices, const View& updates, const ScatterAttr& attr,
+             const Target& out);
+// scatter that adds, for dense x and updates of 16 bits, which are added in f32 and rounded once. Only where has_scatter_add16()
+// says so.
+bool has_scatter_add16(const ThreadPool& pool, DType dtype, const Shape& indices, const Shape& out, int axis);
+std::size_t scatter_add16_scratch_bytes(const ThreadPool& pool, const Shape& out, int axis);
+void scatter_add16(ThreadPool& pool, const View& x, const View& indices, const View& updates, int axis, const Target& out,
+                   std::span<std::byte> scratch);
 
 void arg_reduce(ThreadPool& pool, const View& x, const ArgReduceAttr& attr, const Target& out);
 std::size_t arg_sort_scratch_bytes(const ThreadPool& pool, const View& x, int axis);

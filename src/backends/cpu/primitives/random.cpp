@@ -12,18 +12,6 @@
 namespace tenon::cpu {
 namespace {
 
-void uniform(std::uint64_t seed, double* out, std::int64_t begin, std::int64_t end) {
-  std::int64_t i = begin;
-  for (; i < end && i % 2 != 0; ++i) out[i] = random_uniform_f64(seed, static_cast<std::uint64_t>(i));
-  for (; i + 2 <= end; i += 2) {
-    const PhiloxWords words =
-        philox4x32(seed, static_cast<std::uint64_t>(i) / 2, static_cast<std::uint32_t>(RandomStream::uniform_f64));
-    out[i] = unit_double(words[0], words[1]);
-    out[i + 1] = unit_double(words[2], words[3]);
-  }
-  for (; i < end; ++i) out[i] = random_uniform_f64(seed, static_cast<std::uint64_t>(i));
-}
-
 // A float with what math/normal.h needs: the compiler makes lanes of it.
 struct Plain {
   using Type = float;
@@ -92,6 +80,12 @@ TENON_CLONES void uniform_blocks(std::uint64_t seed, std::uint64_t block, float*
       static_cast<float>(static_cast<std::int32_t>(words[i][b] >> 8)) * 0x1p-24f;
   interleave(values, out);
 }
+TENON_CLONES void uniform_blocks(std::uint64_t seed, std::uint64_t block, double* out) {
+  BlockWords words;
+  fill_words(seed, block, RandomStream::uniform_f64, words);
+  TENON_ROLLED for (int b = 0; b < kBlocks; ++b) for (int i = 0; i < 2; ++i) out[2 * b + i] =
+      unit_double(words[2 * i][b], words[2 * i + 1][b]);
+}
 // Only with FMA: without, each is a call.
 TENON_CLONES void normal_blocks(std::uint64_t seed, std::uint64_t block, float* out) {
   BlockWords words;
@@ -121,15 +115,16 @@ bool has_fma() {
 }
 
 // The elements from |begin| to |end|, the ends by blocks too: an element is the same whichever part of the tensor a thread has.
-void fill_by_blocks(void (*blocks)(std::uint64_t, std::uint64_t, float*), std::uint64_t seed, float* out, std::int64_t begin,
+template <class T>
+void fill_by_blocks(void (*blocks)(std::uint64_t, std::uint64_t, T*), std::uint64_t seed, T* out, std::int64_t begin,
                     std::int64_t end) {
-  constexpr std::int64_t step = 4 * kBlocks;
-  for (std::int64_t i = begin - begin % 4; i < end; i += step) {
-    const auto block = static_cast<std::uint64_t>(i) / 4;
+  constexpr std::int64_t of_block = 16 / sizeof(T), step = of_block * kBlocks;
+  for (std::int64_t i = begin - begin % of_block; i < end; i += step) {
+    const auto block = static_cast<std::uint64_t>(i / of_block);
     if (i >= begin && i + step <= end) {
       blocks(seed, block, out + i);
     } else {
-      float some[step];
+      T some[step];
       blocks(seed, block, some);
       const std::int64_t first = std::max(begin, i), last = std::min(end, i + step);
       std::copy(some + (first - i), some + (last - i), out + first);
@@ -137,8 +132,9 @@ void fill_by_blocks(void (*blocks)(std::uint64_t, std::uint64_t, float*), std::u
   }
 }
 
-void uniform(std::uint64_t seed, float* out, std::int64_t begin, std::int64_t end) {
-  fill_by_blocks(uniform_blocks, seed, out, begin, end);
+template <class T>
+void uniform(std::uint64_t seed, T* out, std::int64_t begin, std::int64_t end) {
+  fill_by_blocks<T>(uniform_blocks, seed, out, begin, end);
 }
 void normal(std::uint64_t seed, float* out, std::int64_t begin, std::int64_t end) {
   static const bool by_blocks = has_fma();

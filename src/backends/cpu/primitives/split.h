@@ -19,6 +19,7 @@ struct Range {
 
 // Part |part| of |parts| nearly equal ones of [0, n), cut at multiples of |unit|.
 inline Range part_of(std::int64_t n, std::int64_t parts, std::int64_t part, std::int64_t unit = 1) {
+  if (parts == 1) return {0, n};
   const std::int64_t units = (n + unit - 1) / unit;
   const auto cut = [&](std::int64_t p) { return std::min(n, (units / parts * p + std::min(p, units % parts)) * unit); };
   return {cut(part), cut(part + 1)};

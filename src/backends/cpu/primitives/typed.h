@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "tenon/array/dtype.h"
 #include "tenon/error.h"
@@ -27,16 +29,22 @@ decltype(auto) with_type(DType dtype, F&& f) {
   }
 }
 
-// Calls f with an unsigned integer as wide as an element of |dtype|: for code that only moves elements. f16 and bf16 included.
+// Calls f with an unsigned integer of |bytes|.
 template <class F>
-decltype(auto) with_size(DType dtype, F&& f) {
-  switch (element_bytes(dtype)) {
+decltype(auto) with_bytes(std::int64_t bytes, F&& f) {
+  switch (bytes) {
     case 1: return f(std::uint8_t{});
     case 2: return f(std::uint16_t{});
     case 4: return f(std::uint32_t{});
     case 8: return f(std::uint64_t{});
-    default: throw Error(ErrorCode::internal, "elements of " + std::string(name(dtype)) + " cannot be moved individually");
+    default: throw Error(ErrorCode::internal, "elements of " + std::to_string(bytes) + " bytes cannot be moved individually");
   }
+}
+
+// Calls f with an unsigned integer as wide as an element of |dtype|: for code that only moves elements. f16 and bf16 included.
+template <class F>
+decltype(auto) with_size(DType dtype, F&& f) {
+  return with_bytes(static_cast<std::int64_t>(element_bytes(dtype)), std::forward<F>(f));
 }
 
 template <class T>

@@ -56,5 +56,49 @@ TEST(StreamCopy, CopiesAnyBytesToAnyPlace) {
         }
 }
 
+template <class T>
+void expect_steps(int log2_bytes) {
+  std::vector<T> src(3000);
+  for (std::size_t i = 0; i < src.size(); ++i) src[i] = static_cast<T>(i * 2654435761u >> 3);
+  for (const Kernels* table : tables())
+    for (const std::int64_t step : {-7, -1, 0, 1, 2, 3, 4, 5, 9})
+      for (const std::int64_t cols : {1, 2, 15, 16, 17, 40, 64, 65, 130}) {
+        constexpr std::int64_t rows = 3, src_row = 10;
+        const std::int64_t dst_row = cols + 2;
+        const T* first = src.data() + (step < 0 ? 2900 : 13);
+        std::vector<T> memory(static_cast<std::size_t>(rows * dst_row) + 64, T{77}), expected = memory;
+        table->strided[log2_bytes](first, step, src_row, memory.data() + 5, dst_row, rows, cols);
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < cols; ++c)
+            expected[static_cast<std::size_t>(5 + r * dst_row + c)] = first[r * src_row + c * step];
+        ASSERT_EQ(memory, expected) << cols << " in steps of " << step << " on " << table->isa;
+      }
+}
+TEST(StridedKernels, TakeElementsAtAnyStepAndWriteNothingElse) {
+  expect_steps<std::uint8_t>(0);
+  expect_steps<std::uint16_t>(1);
+  expect_steps<std::uint32_t>(2);
+  expect_steps<std::uint64_t>(3);
+}
+
+TEST(FillKernels, RepeatOneElementAndWriteNothingElse) {
+  const std::uint64_t value = 0x0123456789abcdef;
+  for (const Kernels* table : tables())
+    for (const bool stream : {false, true})
+      for (const std::size_t bytes : {1, 2, 4, 8})
+        for (const std::size_t offset : {0, 8, 56})
+          for (const std::size_t count : {0, 1, 7, 16, 63, 64, 65, 300, 1000}) {
+            alignas(64) unsigned char memory[8200], expected[8200];
+            std::fill_n(memory, sizeof memory, 77);
+            std::fill_n(expected, sizeof expected, 77);
+            (stream ? table->stream_fill : table->fill)(memory + 64 + offset, &value, bytes, count);
+            table->stream_fence();
+            for (std::size_t i = 0; i < count; ++i)
+              std::copy_n(reinterpret_cast<const unsigned char*>(&value), bytes, expected + 64 + offset + i * bytes);
+            ASSERT_TRUE(std::equal(memory, memory + sizeof memory, expected))
+                << count << " of " << bytes << " bytes on " << table->isa << " stream " << stream;
+          }
+}
+
 }  // namespace
 }  // namespace tenon::cpu

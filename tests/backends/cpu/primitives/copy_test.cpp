@@ -87,6 +87,47 @@ TYPED_TEST(Copy, ReadsStepsAndReversedAxes) {
   expect_copied<TypeParam>(permuted(x, {1, 0}));
 }
 
+TYPED_TEST(Copy, ReadsEveryStepAndRepeatsElements) {
+  const auto values = plain::numbers<TypeParam>(90 * 800);
+  for (const std::int64_t step : {-3, -1, 2, 3, 4, 5, 8})
+    for (const std::int64_t cols : {1, 7, 33, 100}) {
+      View x = plain::view(values, {41, cols});
+      x.strides = {801, step};
+      x.data = values.data() + (step < 0 ? 799 : 1);
+      expect_copied<TypeParam>(x);
+    }
+  for (const std::int64_t times : {2, 3, 4, 5, 16, 17, 31, 70}) {
+    View x = plain::view(values, {300, times});
+    x.strides = {1, 0};
+    expect_copied<TypeParam>(x);
+    x.strides = {2, 0};
+    expect_copied<TypeParam>(x);
+  }
+}
+
+TYPED_TEST(Copy, OfShortRunsIsExact) {
+  const auto values = plain::numbers<TypeParam>(60 * 1000);
+  for (const std::int64_t run : {2, 3, 4, 6, 8, 12, 24, 100})
+    for (const std::int64_t gap : {0, 1, 2, 4}) {
+      View x = plain::view(values, {9, 50, run});
+      x.strides = {run + gap, 9 * (run + gap), 1};
+      expect_copied<TypeParam>(x);
+      x.data = values.data() + 1;
+      expect_copied<TypeParam>(x);
+    }
+}
+
+TYPED_TEST(Copy, TransposesPlanesThatAreSmallOrOdd) {
+  const auto values = plain::numbers<TypeParam>(5 * 150 * 170);
+  for (const std::int64_t rows : {2, 3, 4, 5, 12, 24, 70, 150})
+    for (const std::int64_t cols : {3, 8, 9, 24, 65, 170}) {
+      const View x = plain::view(values, {5, rows, cols});
+      expect_copied<TypeParam>(permuted(x, {0, 2, 1}));
+      expect_copied<TypeParam>(permuted(x, {2, 0, 1}));
+      expect_copied<TypeParam>(permuted(x, {2, 1, 0}));
+    }
+}
+
 TEST(CopyTo, AStridedTargetLeavesTheGapsAlone) {
   const auto values = plain::numbers<float>(30 * 20);
   std::vector<float> memory(30 * 64, 9);

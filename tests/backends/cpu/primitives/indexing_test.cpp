@@ -76,6 +76,18 @@ TEST(Take, NamesTheIndexThatIsOutside) {
   }
 }
 
+TEST(Gather, ReadsFarAlongAnAxisInBlocksOfColumns) {
+  const Shape shape{9000, 70};  // an axis whose reach is beyond the L2 cache
+  const auto values = plain::numbers<float>(shape.elements());
+  const auto indices = some_indices(shape.elements(), shape[0]);
+  with_pools([&](ThreadPool& pool) {
+    std::vector<float> out;
+    gather(pool, plain::view(values, shape), plain::view(indices, shape), 0, plain::target(out, shape));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      ASSERT_EQ(out[i], values[static_cast<std::size_t>(from_start(indices[i], shape[0])) * 70 + i % 70]) << i;
+  });
+}
+
 TEST(Gather, ReadsOneElementPerIndex) {
   const auto values = plain::numbers<double>(6 * 7 * 8);
   const View x = plain::view(values, {6, 7, 8});
@@ -104,61 +116,81 @@ class Scatter : public testing::Test {};
 using ScatterTypes = testing::Types<float, double, std::int8_t, std::uint16_t, std::int64_t>;
 TYPED_TEST_SUITE(Scatter, ScatterTypes);
 
+template <class T>
+void expect_scattered(const Shape& shape, const Shape& index_shape, int axis, bool add) {
+  const auto before = plain::numbers<T>(shape.elements(), 1);
+  const auto updates = plain::numbers<T>(index_shape.elements(), 2);
+  const auto indices = some_indices(index_shape.elements(), shape[axis]);
+  const Strides strides = contiguous_strides(shape);
+  std::vector<T> expected = before;
+  plain::for_each_index(index_shape, [&](std::vector<std::int64_t> index, std::size_t n) {
+    index[static_cast<std::size_t>(axis)] = from_start(indices[n], shape[axis]);
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < 3; ++d) offset += index[d] * strides[d];
+    T& place = expected[static_cast<std::size_t>(offset)];
+    place = static_cast<T>(add ? place + updates[n] : updates[n]);
+  });
+  // The same tensor, stored as it is and with its axes in the other order.
+  std::vector<T> stored(before.size());
+  const Shape reversed{shape[2], shape[1], shape[0]};
+  const View other = permuted(plain::view(stored, reversed), {2, 1, 0});
+  plain::for_each_index(shape, [&](std::vector<std::int64_t> index, std::size_t n) {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < 3; ++d) offset += index[d] * other.strides[d];
+    stored[static_cast<std::size_t>(offset)] = before[n];
+  });
+  for (const View& x : {plain::view(before, shape), other})
+    with_pools([&](ThreadPool& pool) {
+      std::vector<T> out;
+      scatter(pool, x, plain::view(indices, index_shape), plain::view(updates, index_shape), {axis, add},
+              plain::target(out, shape));
+      ASSERT_TRUE(out == expected) << "axis " << axis << " add " << add << " threads " << pool.threads();
+    });
+}
+
 TYPED_TEST(Scatter, WritesOrAddsInIndexOrder) {
+  const Shape shape{6, 7, 90};
   for (int axis = 0; axis < 3; ++axis)
     for (const bool add : {false, true}) {
-      const Shape shape{6, 7, 90}, index_shape{5, 7, 80};
-      const auto before = plain::numbers<TypeParam>(shape.elements(), 1);
-      const auto updates = plain::numbers<TypeParam>(index_shape.elements(), 2);
-      const auto indices = some_indices(index_shape.elements(), shape[axis]);
-      const Strides strides = contiguous_strides(shape);
-      std::vector<TypeParam> expected = before;
-      plain::for_each_index(index_shape, [&](std::vector<std::int64_t> index, std::size_t n) {
-        index[static_cast<std::size_t>(axis)] = from_start(indices[n], shape[axis]);
-        std::int64_t offset = 0;
-        for (std::size_t d = 0; d < 3; ++d) offset += index[d] * strides[d];
-        TypeParam& place = expected[static_cast<std::size_t>(offset)];
-        place = static_cast<TypeParam>(add ? place + updates[n] : updates[n]);
-      });
-      with_pools([&](ThreadPool& pool) {
-        std::vector<TypeParam> out = before;
-        scatter(pool, plain::view(indices, index_shape), plain::view(updates, index_shape), {axis, add},
-                dense_target(out.data(), dtype_of<TypeParam>, shape));
-        ASSERT_TRUE(out == expected) << "axis " << axis << " add " << add << " threads " << pool.threads();
-      });
+      expect_scattered<TypeParam>(shape, {5, 7, 80}, axis, add);
+      expect_scattered<TypeParam>(shape, shape.with(axis, 5), axis, add);  // updates for every lane
+      expect_scattered<TypeParam>(shape, shape.with(axis, 100), axis, add);
     }
 }
 
 TEST(ScatterOfOneValue, BroadcastUpdatesAreRead) {
   const std::vector<std::int64_t> indices{1, 3, -1, 1};
   const std::vector<std::int32_t> one{1};
-  std::vector<std::int32_t> out(5);
+  const std::vector<std::int32_t> zeros(5);
+  std::vector<std::int32_t> out;
   View updates = plain::view(one, {4});
   updates.strides[0] = 0;
   ThreadPool pool(1);
-  scatter(pool, plain::view(indices, {4}), updates, {0, true}, dense_target(out.data(), DType::i32, {5}));
+  scatter(pool, plain::view(zeros, {5}), plain::view(indices, {4}), updates, {0, true}, plain::target(out, {5}));
   EXPECT_EQ(out, (std::vector<std::int32_t>{0, 2, 0, 1, 1}));
 }
 
 TEST(ScatterOfOneValue, BoolsAreOred) {
   const std::vector<std::int64_t> indices{0, 0, 1};
   const std::vector<std::uint8_t> updates{1, 1, 0};
-  std::vector<std::uint8_t> out{0, 1, 0};
+  const std::vector<std::uint8_t> before{0, 1, 0};
+  std::vector<std::uint8_t> out(3);
   ThreadPool pool(1);
-  scatter(pool, plain::view(indices, {3}), dense_view(updates.data(), DType::boolean, {3}), {0, true},
-          dense_target(out.data(), DType::boolean, {3}));
+  scatter(pool, dense_view(before.data(), DType::boolean, {3}), plain::view(indices, {3}),
+          dense_view(updates.data(), DType::boolean, {3}), {0, true}, dense_target(out.data(), DType::boolean, {3}));
   EXPECT_EQ(out, (std::vector<std::uint8_t>{1, 1, 0}));
 }
 
-TEST(ScatterOfOneValue, NothingIsWrittenWhenAnIndexIsOutside) {
-  const std::vector<std::int64_t> indices{0, 1, 3};
-  const std::vector<float> updates{1, 2, 3};
-  std::vector<float> out{9, 9, 9};
-  ThreadPool pool(1);
-  EXPECT_THROW(
-      scatter(pool, plain::view(indices, {3}), plain::view(updates, {3}), {0, false}, dense_target(out.data(), DType::f32, {3})),
-      Error);
-  EXPECT_EQ(out, (std::vector<float>{9, 9, 9}));
+TEST(ScatterOfOneValue, AnIndexOutsideIsRefused) {
+  const std::vector<float> before{9, 9, 9}, updates{1, 2, 3};
+  for (const std::int64_t bad : {std::int64_t{3}, std::int64_t{-4}, std::numeric_limits<std::int64_t>::min()}) {
+    const std::vector<std::int64_t> indices{0, 1, bad};
+    std::vector<float> out;
+    ThreadPool pool(1);
+    EXPECT_THROW(scatter(pool, plain::view(before, {3}), plain::view(indices, {3}), plain::view(updates, {3}), {0, false},
+                         plain::target(out, {3})),
+                 Error);
+  }
 }
 
 }  // namespace

@@ -104,5 +104,29 @@ TEST(ArgSortOfFloats, ReadsTransposedViews) {
   expect_sorted<double>(plain::permuted(plain::view(values, {40, 30}), {1, 0}), 0, true);
 }
 
+TEST(ArgSortOfLongKeys, WhoseLeadingBitsAreEqualForFewOrForAll) {
+  for (const std::int64_t n : {1000, 70'000}) {
+    std::vector<double> values(static_cast<std::size_t>(n));
+    const auto draw = [&](double first, double width) {
+      std::uint64_t state = 12345;
+      for (double& value : values) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        value = first + width * (static_cast<double>(state >> 11) * 0x1p-53);
+      }
+    };
+    draw(0, 1);
+    expect_sorted<double>(plain::view(values, {n}), 0, false);
+    draw(0, 1);
+    values[3] = std::numeric_limits<double>::quiet_NaN();
+    values[5] = -values[5];
+    expect_sorted<double>(plain::view(values, {n}), 0, true);
+    draw(1, 0x1p-30);  // all share the leading bits of the window
+    values[7] = -1e300;
+    expect_sorted<double>(plain::view(values, {n}), 0, false);
+    std::fill(values.begin(), values.end(), 2.5);
+    expect_sorted<double>(plain::view(values, {n}), 0, true);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::cpu

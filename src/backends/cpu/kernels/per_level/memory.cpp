@@ -1,193 +1,32 @@
-// Transposition and streaming copies. Compiled once per instruction set (kernels.cmake).
+// Copies of runs and of elements at steps, and fills. Compiled once per instruction set (kernels.cmake).
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/level.h"
+#include "backends/cpu/kernels/registers.h"
 
 namespace tenon::cpu {
 namespace {
 
-template <int Bytes>
-struct Element;
-template <>
-struct Element<1> {
-  using Type = std::uint8_t;
-};
-template <>
-struct Element<2> {
-  using Type = std::uint16_t;
-};
-template <>
-struct Element<4> {
-  using Type = std::uint32_t;
-};
-template <>
-struct Element<8> {
-  using Type = std::uint64_t;
-};
-
-template <class T>
-void transpose_plain(const T* src, std::int64_t src_stride, T* dst, std::int64_t dst_stride, std::int64_t rows,
-                     std::int64_t cols) {
-  constexpr std::int64_t tile = 32;
-  for (std::int64_t j0 = 0; j0 < cols; j0 += tile)
-    for (std::int64_t i0 = 0; i0 < rows; i0 += tile)
-      for (std::int64_t j = j0; j < j0 + tile && j < cols; ++j)
-        for (std::int64_t i = i0; i < i0 + tile && i < rows; ++i) dst[j * dst_stride + i] = src[i * src_stride + j];
+template <class Line>
+void repeat_in(Line& line, const void* value, std::size_t bytes) {
+  switch (bytes) {
+    case 1: return repeat_element<std::uint8_t>(value, line);
+    case 2: return repeat_element<std::uint16_t>(value, line);
+    case 4: return repeat_element<std::uint32_t>(value, line);
+    default: return repeat_element<std::uint64_t>(value, line);
+  }
 }
 
 #if TENON_CPU_LEVEL > 0
-#if TENON_CPU_LEVEL == 4
-using Register = __m512i;
-TENON_INLINE Register get(const char* p) { return _mm512_loadu_si512(p); }
-TENON_INLINE void put(char* p, Register x) { _mm512_storeu_si512(p, x); }
-TENON_INLINE void put_streaming(char* p, Register x) { _mm512_stream_si512(reinterpret_cast<__m512i*>(p), x); }
-#define TENON_UNPACK(half, bits) _mm512_unpack##half##_epi##bits
-#elif TENON_CPU_LEVEL == 3
-using Register = __m256i;
-TENON_INLINE Register get(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
-TENON_INLINE void put(char* p, Register x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
-TENON_INLINE void put_streaming(char* p, Register x) { _mm256_stream_si256(reinterpret_cast<__m256i*>(p), x); }
-#define TENON_UNPACK(half, bits) _mm256_unpack##half##_epi##bits
-#else
-using Register = __m128i;
-TENON_INLINE Register get(const char* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-TENON_INLINE void put(char* p, Register x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), x); }
-TENON_INLINE void put_streaming(char* p, Register x) { _mm_stream_si128(reinterpret_cast<__m128i*>(p), x); }
-#define TENON_UNPACK(half, bits) _mm_unpack##half##_epi##bits
-#endif
-inline constexpr int kParts = kVectorBytes / 16;             // of 128 bits in a register
-inline constexpr int kRegistersPerLine = 64 / kVectorBytes;  // of the cache
-
-// The elements of both registers in turn, within each 128-bit part: from their lower or their upper halves.
-template <int Bytes>
-TENON_INLINE Register interleave_low(Register x, Register y) {
-  if constexpr (Bytes == 1) return TENON_UNPACK(lo, 8)(x, y);
-  if constexpr (Bytes == 2) return TENON_UNPACK(lo, 16)(x, y);
-  if constexpr (Bytes == 4) return TENON_UNPACK(lo, 32)(x, y);
-  if constexpr (Bytes == 8) return TENON_UNPACK(lo, 64)(x, y);
-}
-template <int Bytes>
-TENON_INLINE Register interleave_high(Register x, Register y) {
-  if constexpr (Bytes == 1) return TENON_UNPACK(hi, 8)(x, y);
-  if constexpr (Bytes == 2) return TENON_UNPACK(hi, 16)(x, y);
-  if constexpr (Bytes == 4) return TENON_UNPACK(hi, 32)(x, y);
-  if constexpr (Bytes == 8) return TENON_UNPACK(hi, 64)(x, y);
-}
-
-// Every 128-bit part of 16 / Bytes registers transposes its own square: in each round the registers' first half is interleaved
-// with their second.
-template <int Bytes>
-TENON_INLINE void transpose_parts(Register* x) {
-  constexpr int n = 16 / Bytes;
-  Register y[n];
-  for (int round = n; round > 1; round /= 2) {
-    for (int k = 0; k < n / 2; ++k) {
-      y[2 * k] = interleave_low<Bytes>(x[k], x[k + n / 2]);
-      y[2 * k + 1] = interleave_high<Bytes>(x[k], x[k + n / 2]);
-    }
-    for (int k = 0; k < n; ++k) x[k] = y[k];
-  }
-}
-
-template <bool stream>
-TENON_INLINE void put_row(char* p, Register x) {
-  if constexpr (stream)
-    put_streaming(p, x);
-  else
-    put(p, x);
-}
-// Line l of the target, for l below kParts, is part l of the four registers.
-template <bool stream>
-TENON_INLINE void put_lines(char* p, std::int64_t step, Register a, Register b, Register c, Register d) {
-#if TENON_CPU_LEVEL == 4
-  const Register ab_even = _mm512_shuffle_i32x4(a, b, 0x88), ab_odd = _mm512_shuffle_i32x4(a, b, 0xdd);
-  const Register cd_even = _mm512_shuffle_i32x4(c, d, 0x88), cd_odd = _mm512_shuffle_i32x4(c, d, 0xdd);
-  put_row<stream>(p, _mm512_shuffle_i32x4(ab_even, cd_even, 0x88));
-  put_row<stream>(p + step, _mm512_shuffle_i32x4(ab_odd, cd_odd, 0x88));
-  put_row<stream>(p + 2 * step, _mm512_shuffle_i32x4(ab_even, cd_even, 0xdd));
-  put_row<stream>(p + 3 * step, _mm512_shuffle_i32x4(ab_odd, cd_odd, 0xdd));
-#elif TENON_CPU_LEVEL == 3
-  put_row<stream>(p, _mm256_permute2x128_si256(a, b, 0x20));
-  put_row<stream>(p + 32, _mm256_permute2x128_si256(c, d, 0x20));
-  put_row<stream>(p + step, _mm256_permute2x128_si256(a, b, 0x31));
-  put_row<stream>(p + step + 32, _mm256_permute2x128_si256(c, d, 0x31));
-#else
-  static_cast<void>(step);
-  put_row<stream>(p, a);
-  put_row<stream>(p + 16, b);
-  put_row<stream>(p + 32, c);
-  put_row<stream>(p + 48, d);
-#endif
-}
-
-// A square whose rows are one cache line, in the source and in the target: every line is read once and written once, whole. (Half
-// lines would have to survive in the L1 cache until the other half's turn, and with strides that are powers of two they do not.)
-template <int Bytes, bool stream>
-TENON_INLINE void transpose_square(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step) {
-  constexpr int n = 16 / Bytes;
-  Register quarter[4][kRegistersPerLine][n];
-  for (int q = 0; q < 4; ++q) {
-    for (int k = 0; k < n; ++k)
-      for (int h = 0; h < kRegistersPerLine; ++h) quarter[q][h][k] = get(src + (q * n + k) * src_step + h * kVectorBytes);
-    for (int h = 0; h < kRegistersPerLine; ++h) transpose_parts<Bytes>(quarter[q][h]);
-  }
-  for (int h = 0; h < kRegistersPerLine; ++h)
-    for (int k = 0; k < n; ++k)
-      put_lines<stream>(dst + (h * kParts * n + k) * dst_step, n * dst_step, quarter[0][h][k], quarter[1][h][k], quarter[2][h][k],
-                        quarter[3][h][k]);
-}
-
-template <int Bytes, bool stream>
-void transpose_squares(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step, std::int64_t rows,
-                       std::int64_t cols) {
-  constexpr std::int64_t side = 64 / Bytes;
-  // Down the rows inside, so that the target is written along its rows; in tiles, so that the lines next to those read are read
-  // soon.
-  constexpr std::int64_t tile_rows = 256, tile_cols = 4 * side;
-  for (std::int64_t i0 = 0; i0 < rows; i0 += tile_rows)
-    for (std::int64_t j0 = 0; j0 < cols; j0 += tile_cols)
-      for (std::int64_t j = j0; j < j0 + tile_cols && j < cols; j += side)
-        for (std::int64_t i = i0; i < i0 + tile_rows && i < rows; i += side)
-          transpose_square<Bytes, stream>(src + i * src_step + j * Bytes, src_step, dst + j * dst_step + i * Bytes, dst_step);
-}
-
-template <int Bytes>
-void transpose(const void* src, std::int64_t src_stride, void* dst, std::int64_t dst_stride, std::int64_t rows, std::int64_t cols,
-               bool stream) {
-  using T = typename Element<Bytes>::Type;
-  constexpr std::int64_t side = 64 / Bytes;
-  const auto* s = static_cast<const T*>(src);
-  auto* d = static_cast<T*>(dst);
-
-  // Streaming stores need aligned rows of the target; the rows of the source before the first aligned place use ordinary stores.
-  const auto offset = reinterpret_cast<std::uintptr_t>(d) % 64;
-  stream = stream && offset % Bytes == 0 && dst_stride * Bytes % 64 == 0;
-  if (stream && offset != 0) {
-    const auto before = static_cast<std::int64_t>((64 - offset) / Bytes);
-    const std::int64_t head = before < rows ? before : rows;
-    transpose_plain(s, src_stride, d, dst_stride, head, cols);
-    s += head * src_stride;
-    d += head;
-    rows -= head;
-  }
-
-  const std::int64_t full_rows = rows / side * side, full_cols = cols / side * side;
-  const auto squares = stream ? transpose_squares<Bytes, true> : transpose_squares<Bytes, false>;
-  squares(reinterpret_cast<const char*>(s), src_stride * Bytes, reinterpret_cast<char*>(d), dst_stride * Bytes, full_rows,
-          full_cols);
-  transpose_plain(s + full_rows * src_stride, src_stride, d + full_rows, dst_stride, rows - full_rows, full_cols);
-  transpose_plain(s + full_cols, src_stride, d + full_cols * dst_stride, dst_stride, rows, cols - full_cols);
-}
-
-void copy(void* dst, const void* src, std::size_t bytes) {
+TENON_INLINE void copy_run(void* dst, const void* src, std::size_t bytes) {
   constexpr std::size_t kVector = kVectorBytes, kStep = 4 * kVector;
-  if (bytes < kVector) {
-    __builtin_memcpy(dst, src, bytes);
-    return;
-  }
   auto* d = static_cast<char*>(dst);
   const auto* s = static_cast<const char*>(src);
+  if (bytes < kVector) return copy_part(d, s, bytes);
   std::size_t i = 0;
+  if (bytes >= 2 * kStep) {  // stores that cross no line
+    put(d, get(s));
+    i = kVector - reinterpret_cast<std::uintptr_t>(d) % kVector;
+  }
   for (; i + kStep <= bytes; i += kStep) {
     const Register a = get(s + i), b = get(s + i + kVector), c = get(s + i + 2 * kVector), e = get(s + i + 3 * kVector);
     put(d + i, a);
@@ -198,6 +37,8 @@ void copy(void* dst, const void* src, std::size_t bytes) {
   for (; i + kVector <= bytes; i += kVector) put(d + i, get(s + i));
   if (i < bytes) put(d + bytes - kVector, get(s + bytes - kVector));
 }
+
+void copy(void* dst, const void* src, std::size_t bytes) { copy_run(dst, src, bytes); }
 void stream_copy(void* dst, const void* src, std::size_t bytes) {
   auto* d = static_cast<char*>(dst);
   const auto* s = static_cast<const char*>(src);
@@ -215,29 +56,165 @@ void stream_copy(void* dst, const void* src, std::size_t bytes) {
 }
 void stream_fence() { _mm_sfence(); }
 
+TENON_INLINE void fill_with(char* d, Register x, std::size_t size) {
+  constexpr std::size_t kVector = kVectorBytes;
+  if (size < kVector) return put_part(d, x, size);
+  std::size_t i = 0;
+  for (; i + 4 * kVector <= size; i += 4 * kVector)
+    for (std::size_t k = 0; k < 4; ++k) put(d + i + k * kVector, x);
+  for (; i + kVector <= size; i += kVector) put(d + i, x);
+  if (i < size) put(d + size - kVector, x);
+}
+template <class T>
+TENON_INLINE void repeat_run(T* dst, const T* value, std::size_t count) {
+  Register x;
+  repeat_element<T>(value, x);
+  fill_with(reinterpret_cast<char*>(dst), x, count * sizeof(T));
+}
+void fill(void* dst, const void* value, std::size_t bytes, std::size_t count) {
+  Register x;
+  repeat_in(x, value, bytes);
+  fill_with(static_cast<char*>(dst), x, bytes * count);
+}
+void stream_fill(void* dst, const void* value, std::size_t bytes, std::size_t count) {
+  Register x;
+  repeat_in(x, value, bytes);
+  auto* d = static_cast<char*>(dst);
+  std::size_t size = bytes * count, head = -reinterpret_cast<std::uintptr_t>(d) % 64;
+  if (head > size) head = size;
+  fill_with(d, x, head);
+  d += head;
+  size -= head;
+  for (; size >= 64; size -= 64, d += 64)
+    for (int k = 0; k < kRegistersPerLine; ++k) put_streaming(d + k * kVectorBytes, x);
+  fill_with(d, x, size);
+}
+
 #else  // no vector instructions known
 
-template <int Bytes>
-void transpose(const void* src, std::int64_t src_stride, void* dst, std::int64_t dst_stride, std::int64_t rows, std::int64_t cols,
-               bool) {
-  using T = typename Element<Bytes>::Type;
-  transpose_plain(static_cast<const T*>(src), src_stride, static_cast<T*>(dst), dst_stride, rows, cols);
-}
-void copy(void* dst, const void* src, std::size_t bytes) { __builtin_memcpy(dst, src, bytes); }
+void copy_run(void* dst, const void* src, std::size_t bytes) { __builtin_memcpy(dst, src, bytes); }
+void copy(void* dst, const void* src, std::size_t bytes) { copy_run(dst, src, bytes); }
 void stream_copy(void* dst, const void* src, std::size_t bytes) { __builtin_memcpy(dst, src, bytes); }
 void stream_fence() {}
+template <class T>
+void repeat_run(T* dst, const T* value, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dst[i] = *value;
+}
+void fill(void* dst, const void* value, std::size_t bytes, std::size_t count) {
+  char line[64];
+  repeat_in(line, value, bytes);
+  const std::size_t size = bytes * count;
+  auto* d = static_cast<char*>(dst);
+  for (std::size_t i = 0; i < size; i += 64) __builtin_memcpy(d + i, line, size - i < 64 ? size - i : 64);
+}
+void stream_fill(void* dst, const void* value, std::size_t bytes, std::size_t count) { fill(dst, value, bytes, count); }
 #endif
+
+#if TENON_CPU_LEVEL == 4
+template <int Bytes>
+TENON_INLINE Register get_first(const void* p, std::uint64_t mask) {
+  if constexpr (Bytes == 2) return _mm512_maskz_loadu_epi16(static_cast<__mmask32>(mask), p);
+  if constexpr (Bytes == 4) return _mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), p);
+  if constexpr (Bytes == 8) return _mm512_maskz_loadu_epi64(static_cast<__mmask8>(mask), p);
+}
+template <int Bytes>
+TENON_INLINE Register choose(Register x, Register places, Register y) {
+  if constexpr (Bytes == 2) return _mm512_permutex2var_epi16(x, places, y);
+  if constexpr (Bytes == 4) return _mm512_permutex2var_epi32(x, places, y);
+  if constexpr (Bytes == 8) return _mm512_permutex2var_epi64(x, places, y);
+}
+
+// Every Step-th element of Step registers: register after register, those that it has join those that are there.
+template <int Step, class T>
+struct EachStep {
+  static constexpr int kLanes = 64 / sizeof(T);
+  alignas(64) T places[Step][kLanes] = {};
+
+  constexpr EachStep() {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int source = lane * Step / kLanes, place = lane * Step % kLanes;
+      for (int k = 1; k < Step; ++k)
+        places[k][lane] = static_cast<T>(source == k ? kLanes + place : k == 1 && source == 0 ? place : lane);
+    }
+  }
+};
+
+template <int Step, class T>
+void strided_rows(const T* src, std::int64_t src_row, T* dst, std::int64_t dst_row, std::int64_t rows, std::int64_t cols) {
+  static constexpr EachStep<Step, T> each;
+  constexpr int lanes = each.kLanes;
+  const auto lowest = [](std::int64_t n) { return n >= lanes ? ~std::uint64_t{0} : n <= 0 ? 0 : (std::uint64_t{1} << n) - 1; };
+  Register places[Step];
+  for (int k = 1; k < Step; ++k) places[k] = get(reinterpret_cast<const char*>(each.places[k]));
+  for (; rows > 0; --rows, src += src_row, dst += dst_row) {
+    const std::int64_t elements = (cols - 1) * Step + 1;  // of the source, up to the last one needed
+    std::int64_t c = 0;
+    for (; (c + lanes) * Step <= elements; c += lanes) {
+      const auto* from = reinterpret_cast<const char*>(src + c * Step);
+      Register x = get(from);
+      for (int k = 1; k < Step; ++k) x = choose<sizeof(T)>(x, places[k], get(from + k * 64));
+      put(reinterpret_cast<char*>(dst + c), x);
+    }
+    for (; c < cols; c += lanes) {
+      const T* from = src + c * Step;
+      const std::int64_t left = elements - c * Step;
+      Register x = get_first<sizeof(T)>(from, lowest(left));
+      for (int k = 1; k < Step; ++k)
+        x = choose<sizeof(T)>(x, places[k], get_first<sizeof(T)>(from + k * lanes, lowest(left - k * lanes)));
+      put_part(reinterpret_cast<char*>(dst + c), x, (cols - c < lanes ? static_cast<std::size_t>(cols - c) : lanes) * sizeof(T));
+    }
+  }
+}
+#else
+template <int Step, class T>
+void strided_rows(const T* src, std::int64_t src_row, T* __restrict dst, std::int64_t dst_row, std::int64_t rows,
+                  std::int64_t cols) {
+  for (; rows > 0; --rows, src += src_row, dst += dst_row)
+    TENON_PLAIN_LOOP for (std::int64_t c = 0; c < cols; ++c) dst[c] = src[c * Step];
+}
+#endif
+
+template <class T>
+void reversed_rows(const T* src, std::int64_t src_row, T* __restrict dst, std::int64_t dst_row, std::int64_t rows,
+                   std::int64_t cols) {
+  for (; rows > 0; --rows, src += src_row, dst += dst_row)
+    TENON_PLAIN_LOOP for (std::int64_t c = 0; c < cols; ++c) dst[c] = src[-c];
+}
+
+template <int Bytes>
+void strided(const void* src, std::int64_t step, std::int64_t src_row, void* dst, std::int64_t dst_row, std::int64_t rows,
+             std::int64_t cols) {
+  using T = typename Element<Bytes>::Type;
+  const auto* s = static_cast<const T*>(src);
+  auto* d = static_cast<T*>(dst);
+  if (step == -1) return reversed_rows(s, src_row, d, dst_row, rows, cols);
+  if constexpr (Bytes > 1) {
+    if (step == 2) return strided_rows<2>(s, src_row, d, dst_row, rows, cols);
+    if (step == 3) return strided_rows<3>(s, src_row, d, dst_row, rows, cols);
+    if (step == 4) return strided_rows<4>(s, src_row, d, dst_row, rows, cols);
+  }
+  for (; rows > 0; --rows, s += src_row, d += dst_row) {
+    if (step == 1)
+      copy_run(d, s, static_cast<std::size_t>(cols) * Bytes);
+    else if (step == 0)
+      repeat_run<T>(d, s, static_cast<std::size_t>(cols));
+    else
+      for (std::int64_t c = 0; c < cols; ++c) d[c] = s[c * step];
+  }
+}
 
 }  // namespace
 
 void level::add_memory_kernels(Kernels& table) {
-  table.transpose[0] = transpose<1>;
-  table.transpose[1] = transpose<2>;
-  table.transpose[2] = transpose<4>;
-  table.transpose[3] = transpose<8>;
+  table.strided[0] = strided<1>;
+  table.strided[1] = strided<2>;
+  table.strided[2] = strided<4>;
+  table.strided[3] = strided<8>;
   table.copy = copy;
   table.stream_copy = stream_copy;
   table.stream_fence = stream_fence;
+  table.fill = fill;
+  table.stream_fill = stream_fill;
 }
 
 }  // namespace tenon::cpu

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <utility>
 
 #include "backends/cpu/primitives/axis_lanes.h"
@@ -64,9 +66,68 @@ Item* shared_radix_sort(ThreadPool& pool, Item* items, Item* other, std::int64_t
   return items;
 }
 
+// Long keys by those bits, 32 or fewer, that begin with the first in which any two of them differ, which for most keys leaves few
+// that are equal; those are compared. False, with nothing written of use, if very many are. |each| calls its argument for parts
+// of n, |sort| is a radix sort of items by so many bits.
+template <class T, class Each, class Sort>
+bool sort_by_leading_bits(const T* in, std::int64_t in_step, std::int64_t* out, std::int64_t out_step, std::int64_t n,
+                          bool descending, NarrowItem* items, WideItem* equal, const Each& each, const Sort& sort) {
+  constexpr std::int64_t kMostEqual = 4096;
+  const int most_bits = n <= 8192 ? 2 * kDigitBits : 32;  // few keys differ in fewer
+  const auto key = [=](std::int64_t i) { return std::uint64_t{key_of(in[i * in_step], descending)}; };
+  std::atomic<std::uint64_t> differing{0};
+  each([&, first = key(0)](std::int64_t begin, std::int64_t end) {
+    std::uint64_t bits = 0;
+    for (std::int64_t i = begin; i < end; ++i) bits |= key(i) ^ first;
+    differing.fetch_or(bits, std::memory_order_relaxed);
+  });
+  const int bits = static_cast<int>(std::bit_width(differing.load())), shift = std::max(0, bits - most_bits);
+  each([&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      items[i] = NarrowItem::make(key(i) >> shift & ((std::uint64_t{1} << most_bits) - 1), i);
+  });
+  const NarrowItem* sorted = sort(items, items + n, std::min(bits, most_bits));
+  std::atomic<bool> has_too_many{false};
+  each([&](std::int64_t begin, std::int64_t end) {
+    std::int64_t i = begin;
+    while (shift > 0 && i > 0 && i < end && sorted[i].key() == sorted[i - 1].key()) ++i;  // they began in the part before
+    while (i < end) {
+      std::int64_t last = i + 1;
+      while (shift > 0 && last < n && sorted[last].key() == sorted[i].key()) ++last;
+      if (last - i == 1) {
+        out[i * out_step] = sorted[i].index();
+      } else if (last - i > kMostEqual) {
+        has_too_many = true;
+        return;
+      } else {
+        for (std::int64_t k = i; k < last; ++k) equal[k] = WideItem::make(key(sorted[k].index()), sorted[k].index());
+        std::sort(equal + i, equal + last);
+        for (std::int64_t k = i; k < last; ++k) out[k * out_step] = equal[k].index();
+      }
+      i = last;
+    }
+  });
+  return !has_too_many;
+}
+template <class T, class Item>
+bool has_leading_bits(std::int64_t n) {
+  return sizeof(T) == 8 && std::is_same_v<Item, WideItem> && n >= kComparisonSort && n < (std::int64_t{1} << 32);
+}
+
 template <class T, class Item>
 void sort_shared_lane(ThreadPool& pool, const T* in, std::int64_t in_step, std::int64_t* out, std::int64_t out_step,
                       std::int64_t n, bool descending, Item* items, Item* other, std::int64_t* counts) {
+  if constexpr (sizeof(T) == 8) {
+    const auto each = [&](auto&& body) {
+      for_ranges(pool, n, 2, [&](std::int64_t begin, std::int64_t end, int) { body(begin, end); });
+    };
+    const auto sort = [&](NarrowItem* from, NarrowItem* to, int bits) {
+      return shared_radix_sort(pool, from, to, n, bits, counts);
+    };
+    if (has_leading_bits<T, Item>(n) &&
+        sort_by_leading_bits(in, in_step, out, out_step, n, descending, reinterpret_cast<NarrowItem*>(items), other, each, sort))
+      return;
+  }
   for_ranges(pool, n, 2, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) items[i] = Item::make(key_of(in[i * in_step], descending), i);
   });
@@ -79,6 +140,13 @@ void sort_shared_lane(ThreadPool& pool, const T* in, std::int64_t in_step, std::
 template <class T, class Item>
 void sort_lane(const T* in, std::int64_t in_step, std::int64_t* out, std::int64_t out_step, std::int64_t n, bool descending,
                Item* items, Item* other) {
+  if constexpr (sizeof(T) == 8) {
+    const auto each = [&](auto&& body) { body(std::int64_t{0}, n); };
+    const auto sort = [&](NarrowItem* from, NarrowItem* to, int bits) { return radix_sort(from, to, n, bits); };
+    if (has_leading_bits<T, Item>(n) &&
+        sort_by_leading_bits(in, in_step, out, out_step, n, descending, reinterpret_cast<NarrowItem*>(items), other, each, sort))
+      return;
+  }
   for (std::int64_t i = 0; i < n; ++i) items[i] = Item::make(key_of(in[i * in_step], descending), i);
   const Item* sorted = items;
   if (n < kComparisonSort) {
@@ -150,11 +218,9 @@ void arg_sort(ThreadPool& pool, const View& x, const ArgSortAttr& attr, const Ta
   if (scratch.size() < arg_sort_scratch_bytes(pool, x, attr.axis))
     throw Error(ErrorCode::internal, "arg_sort: not enough scratch memory");
   with_type(x.dtype, [&]<class T>(T) {
-    if (sizeof(T) <= 4 && has_narrow_items(x.dtype, x.shape[attr.axis])) {
-      sort_lanes<T, NarrowItem>(pool, x, attr, out, scratch);
-    } else {
-      sort_lanes<T, WideItem>(pool, x, attr, out, scratch);
-    }
+    if constexpr (sizeof(T) <= 4)
+      if (has_narrow_items(x.dtype, x.shape[attr.axis])) return sort_lanes<T, NarrowItem>(pool, x, attr, out, scratch);
+    sort_lanes<T, WideItem>(pool, x, attr, out, scratch);
   });
 }
 
