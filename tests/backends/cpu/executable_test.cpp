@@ -206,6 +206,29 @@ TEST_F(ProgramTest, ShortRowsOfSeveralBroadcastAxes) {
   expect({op("kron", {input({9, 8}), input({8, 9})}), op("add", {op("mul", {a, b}), c})});
 }
 
+TEST_F(ProgramTest, ShortRowsReadThroughViewsAndReducedOverEitherAxis) {
+  for (const std::int64_t width : {1, 2, 3, 4, 5, 7, 16, 24, 32, 33})
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i32}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const std::int64_t count = 61;
+      const NodeId x = input({count, width}, dtype), wide = input({count, width + 2}, dtype), row = input({width}, dtype);
+      const std::int64_t start[] = {0, 1}, extent[] = {count, width}, step[] = {1, 1};
+      const NodeId some = graph_.slice(wide, start, extent, step);
+      const Shape across{1, count, width}, down{count, 1, width};
+      const NodeId d = op("sub", {graph_.reshape(x, across), graph_.reshape(some, down)});
+      const NodeId total = graph_.reduce(ReduceKind::sum, op("mul", {d, d}), 4);
+      std::vector<NodeId> outputs{total, op("mul", {op("maximum", {d, row}), total}), graph_.reduce(ReduceKind::sum, d, 2),
+                                  graph_.reduce(ReduceKind::max, op("abs", {d}), 4), graph_.reduce(ReduceKind::max, d, 1)};
+      for (const ReduceKind kind : {ReduceKind::max, ReduceKind::min, ReduceKind::prod}) {
+        outputs.push_back(graph_.reduce(kind, op("mul", {d, row}), 4));
+        outputs.push_back(graph_.reduce(kind, x, 2));
+        outputs.push_back(graph_.reduce(kind, x, 1));
+      }
+      expect(outputs, dtype == DType::bf16 ? 3e-2 : 1e-4);
+    }
+}
+
 TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
   const NodeId x = input({9, 200});
   const NodeId m = graph_.reduce(ReduceKind::max, x, 2), s = graph_.reduce(ReduceKind::sum, op("exp", {op("sub", {x, m})}), 2);

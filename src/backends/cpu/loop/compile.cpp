@@ -516,7 +516,8 @@ class LoopCompiler {
     } else if (const auto size = absorbed_.magnitudes.find(id); size != absorbed_.magnitudes.end()) {
       reduction.input = operand_or_bf16(graph_[size->second].inputs[0]);
       type = static_cast<int>(program_.registers[at(reduction.input)].dtype);
-    } else if (is_read_as_bf16(graph_[id].inputs[0]) && kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
+    } else if (!geometry().has_short_rows() && is_read_as_bf16(graph_[id].inputs[0]) &&
+               kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
       reduction.input = operand_or_bf16(graph_[id].inputs[0]);
       type = static_cast<int>(DType::bf16);
     } else {
@@ -527,6 +528,9 @@ class LoopCompiler {
         program_.registers[at(reduction.input)].home == Home::input && !absorbed_.magnitudes.count(id))
       if (const auto far = kernels().far_reduce[kind][type]) reduction.partial = far;
     reduction.columns = kernels().column_reduce[kind][type];
+    if (geometry().has_short_rows() && !reduction.products && !absorbed_.magnitudes.count(id) &&
+        type == static_cast<int>(DType::f32))
+      reduction.short_rows = kernels().short_rows[kind];
     instruction.in[0] = reduction.input;
     instruction.out = reduction.result;
     emit_reduction(instruction, std::move(reduction), 1);

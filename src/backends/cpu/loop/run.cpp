@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "backends/cpu/loop/accumulate.h"
 #include "backends/cpu/loop/loop.h"
@@ -49,6 +51,51 @@ void load_strided(void* out, const void* in, std::int64_t n, std::int64_t stride
     case 2: gather_as<std::uint16_t>(out, in, n, stride); break;
     case 4: gather_as<std::uint32_t>(out, in, n, stride); break;
     default: gather_as<std::uint64_t>(out, in, n, stride); break;
+  }
+}
+
+template <class T, int columns>
+void gather_rows_of(T* out, const T* in, std::int64_t rows, std::int64_t row_stride, std::int64_t col_stride) {
+  for (std::int64_t r = 0; r < rows; ++r, in += row_stride, out += columns)
+    for (std::int64_t c = 0; c < columns; ++c) out[c] = in[c * col_stride];
+}
+template <class T>
+void gather_rows_as(void* to, const void* from, std::int64_t rows, std::int64_t row_stride, std::int64_t cols,
+                    std::int64_t col_stride) {
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  switch (cols) {
+    case 1: return gather_rows_of<T, 1>(out, in, rows, row_stride, col_stride);
+    case 2: return gather_rows_of<T, 2>(out, in, rows, row_stride, col_stride);
+    case 3: return gather_rows_of<T, 3>(out, in, rows, row_stride, col_stride);
+    case 4: return gather_rows_of<T, 4>(out, in, rows, row_stride, col_stride);
+    default:
+      for (std::int64_t r = 0; r < rows; ++r, in += row_stride, out += cols)
+        for (std::int64_t c = 0; c < cols; ++c) out[c] = in[c * col_stride];
+  }
+}
+
+// out[r * cols + c] = in[r * row_stride + c * col_stride]
+void load_rows_strided(std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t row_stride, std::int64_t cols,
+                       std::int64_t col_stride, std::size_t size) {
+  const std::int64_t bytes = cols * static_cast<std::int64_t>(size);
+  if (col_stride == 1 && row_stride == cols) return kernels().copy(out, in, at(rows * bytes));
+  if (row_stride == 0) {  // one row again and again
+    load_strided(out, in, cols, col_stride, size);
+    for (std::int64_t done = 1; done < rows; done *= 2)
+      kernels().copy(out + done * bytes, out, at(std::min(done, rows - done) * bytes));
+    return;
+  }
+  if (cols > kShortRow) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      load_strided(out + r * bytes, in + r * row_stride * static_cast<std::int64_t>(size), cols, col_stride, size);
+    return;
+  }
+  switch (size) {
+    case 1: return gather_rows_as<std::uint8_t>(out, in, rows, row_stride, cols, col_stride);
+    case 2: return gather_rows_as<std::uint16_t>(out, in, rows, row_stride, cols, col_stride);
+    case 4: return gather_rows_as<std::uint32_t>(out, in, rows, row_stride, cols, col_stride);
+    default: return gather_rows_as<std::uint64_t>(out, in, rows, row_stride, cols, col_stride);
   }
 }
 
@@ -166,13 +213,12 @@ class LoopRunner {
 
   // The same for whole rows where nothing is computed before.
   void reduce_whole_rows(std::size_t reduction, std::int64_t row, std::int64_t rows, Accumulator* results) {
-    constexpr std::int64_t kShort = 32;
     const Reduction& r = loop_.reductions[reduction];
     const Register& reg = loop_.registers[at(r.input)];
     const std::int64_t cols = loop_.geometry.cols, step = cols * static_cast<std::int64_t>(element_bytes(reg.dtype));
     const std::byte* in = address(loop_.externals[at(reg.external)], row, 0);
-    if (cols > 0 && cols <= kShort && r.kind == ReduceKind::sum && reg.dtype == DType::f32)
-      return kernels().sum_short_rows(reinterpret_cast<const float*>(in), rows, cols, results);
+    if (cols > 0 && cols <= kShortRow && reg.dtype == DType::f32 && kernels().short_rows[static_cast<int>(r.kind)])
+      return kernels().short_rows[static_cast<int>(r.kind)](reinterpret_cast<const float*>(in), rows, cols, results);
     for (std::int64_t i = 0; i < rows; ++i, in += step) results[i] = r.partial(in, cols);
     if (stop_) stop_->check();
   }
@@ -196,8 +242,8 @@ class LoopRunner {
     if (reduces_plain_rows()) {
       move_to({row, 1, column, width});
       for (std::size_t i = 0; i < loop_.reductions.size(); ++i)
-        loop_.reductions[i].columns(pointers_[loop_.reductions[i].input], count, step * loop_.geometry.cols, width,
-                                    column_accumulators(i));
+        reduce_columns(loop_.reductions[i], pointers_[loop_.reductions[i].input], count, step * loop_.geometry.cols, width,
+                       column_accumulators(i));
       return;
     }
     for (std::int64_t done = 0; done < count;) {
@@ -333,14 +379,23 @@ class LoopRunner {
         if (i > 0) row /= outer_[i];
       }
     }
-    std::int64_t next() {
-      const std::int64_t offset = offset_;
-      for (std::size_t i = outer_.size(); i-- > 0;) {
-        offset_ += strides_[i];
-        if (i == 0 || ++place_[i] < outer_[i]) break;
+    // How many rows follow each other by one step, from the current one on, and this step.
+    std::int64_t in_step() const { return outer_.empty() ? 1 : outer_.back() - place_[outer_.size() - 1]; }
+    std::int64_t step() const { return outer_.empty() ? 0 : strides_[outer_.size() - 1]; }
+    std::int64_t offset() const { return offset_; }
+    // |count| rows on, at most in_step().
+    void skip(std::int64_t count) {
+      for (std::size_t i = outer_.size(); i-- > 0; count = 1) {
+        offset_ += strides_[i] * count;
+        place_[i] += count;
+        if (i == 0 || place_[i] < outer_[i]) break;
         offset_ -= strides_[i] * outer_[i];
         place_[i] = 0;
       }
+    }
+    std::int64_t next() {
+      const std::int64_t offset = offset_;
+      skip(1);
       return offset;
     }
 
@@ -363,9 +418,14 @@ class LoopRunner {
     }
     RowOffsets offsets(loop_.geometry, external, tile_.row);
     const std::int64_t first = external.offset + tile_.column * external.col_stride;
-    for (std::int64_t r = 0; r < tile_.rows; ++r, out += at(tile_.columns) * size)
-      load_strided(out, locations_[external.place.location] + static_cast<std::int64_t>(size) * (first + offsets.next()),
-                   tile_.columns, external.col_stride, size);
+    for (std::int64_t done = 0; done < tile_.rows;) {
+      const std::int64_t rows = std::min(offsets.in_step(), tile_.rows - done);
+      load_rows_strided(out + at(done * tile_.columns) * size,
+                        locations_[external.place.location] + static_cast<std::int64_t>(size) * (first + offsets.offset()), rows,
+                        offsets.step(), tile_.columns, external.col_stride, size);
+      offsets.skip(rows);
+      done += rows;
+    }
   }
 
   void load_rows(const Instruction& i) {
@@ -383,6 +443,8 @@ class LoopRunner {
 
   void expand(const Instruction& i) {
     const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
+    if (tile_.columns <= kShortRow)
+      return load_rows_strided(pointers_[i.out], pointers_[i.in[0]], tile_.rows, 1, tile_.columns, 0, size);
     for (std::int64_t r = 0; r < tile_.rows; ++r)
       fill_value(pointers_[i.out] + at(r * tile_.columns) * size, pointers_[i.in[0]] + at(r) * size, tile_.columns, size);
   }
@@ -416,17 +478,47 @@ class LoopRunner {
 
   void reduce(const Instruction& i) {
     const Reduction& reduction = loop_.reductions[at(i.reduction)];
-    if (loop_.geometry.keeps_columns) {
-      reduction.columns(pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns, column_accumulators(at(i.reduction)));
-      return;
-    }
+    if (loop_.geometry.keeps_columns)
+      return reduce_columns(reduction, pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns,
+                            column_accumulators(at(i.reduction)));
     const std::size_t size = element_bytes(loop_.registers[at(i.in[0])].dtype);
+    if (reduction.short_rows) return reduce_short_rows(reduction, reinterpret_cast<const float*>(pointers_[i.in[0]]));
     const auto row = [&](std::int64_t r) {
       const std::size_t first = at(r * tile_.columns) * size;
       if (reduction.products) return reduction.products(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, tile_.columns);
       return reduction.partial(pointers_[i.in[0]] + first, tile_.columns);
     };
     for (std::int64_t r = 0; r < tile_.rows; ++r) add_to_row(i, r, row(r));
+  }
+
+  void reduce_short_rows(const Reduction& reduction, const float* in) {
+    constexpr std::int64_t kTogether = 256;
+    std::array<Accumulator, kTogether> results;
+    const std::size_t size = element_bytes(reduction.dtype);
+    for (std::int64_t r = 0; r < tile_.rows; r += kTogether) {
+      const std::int64_t rows = std::min(kTogether, tile_.rows - r);
+      reduction.short_rows(in + r * tile_.columns, rows, tile_.columns, results.data());
+      store(results.data(), rows, reduction.dtype, pointers_[reduction.result] + at(r) * size);
+    }
+  }
+
+  // Adds rows to column accumulators. A few columns leave most lanes of a vector empty: several rows are then taken as one.
+  void reduce_columns(const Reduction& reduction, const std::byte* in, std::int64_t rows, std::int64_t row_stride,
+                      std::int64_t columns, Accumulator* accumulators) const {
+    constexpr std::int64_t kLanes = 16, kWidest = 128;
+    const std::int64_t even = kLanes / std::gcd(columns, kLanes);  // rows that fill whole vectors
+    const std::int64_t together = even * columns <= kWidest ? kWidest / (even * columns) * even : kWidest / columns;
+    if (row_stride != columns || columns > kShortRow || rows < 4 * together)
+      return reduction.columns(in, rows, row_stride, columns, accumulators);
+    std::array<Accumulator, kWidest> wide;
+    std::fill_n(wide.begin(), together * columns, identity(reduction.kind, reduction.dtype));
+    const std::int64_t whole = rows / together, done = whole * together;
+    reduction.columns(in, whole, together * columns, together * columns, wide.data());
+    const AccumulatorClass cls = accumulator_class(reduction.dtype);
+    combine_tree(reduction.kind, cls, wide.data(), together, columns, columns);
+    for (std::int64_t j = 0; j < columns; ++j) accumulators[j] = combine(reduction.kind, cls, accumulators[j], wide[at(j)]);
+    const std::size_t size = element_bytes(loop_.registers[at(reduction.input)].dtype);
+    if (done < rows) reduction.columns(in + at(done * columns) * size, rows - done, columns, columns, accumulators);
   }
 
   // What a reduction gives for row |r| of the tile: all of it, or one segment's part.
