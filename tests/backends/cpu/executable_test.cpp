@@ -229,6 +229,20 @@ TEST_F(ProgramTest, ShortRowsReadThroughViewsAndReducedOverEitherAxis) {
     }
 }
 
+TEST_F(ProgramTest, NarrowPartsSideBySide) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::u8})
+    for (const std::int64_t rows : {1, 5, 3001}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = input({2, rows, 9}, dtype), y = input({2, rows}, dtype), one = input({1, 1, 3}, dtype);
+      const std::int64_t start[] = {0, 0, 1}, extent[] = {2, rows, 4}, step[] = {1, 1, 2};
+      const NodeId parts[] = {graph_.slice(x, start, extent, step), graph_.reshape(y, {2, rows, 1}),
+                              graph_.broadcast(one, {2, rows, 3})};
+      const NodeId pairs[] = {graph_.reshape(y, {2, rows, 1, 1}), graph_.reshape(op("mul", {y, y}), {2, rows, 1, 1})};
+      expect({graph_.concat(parts, 2), graph_.concat(pairs, 2), graph_.concat(pairs, 3)}, dtype == DType::bf16 ? 1e-2 : 1e-5);
+    }
+}
+
 TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
   const NodeId x = input({9, 200});
   const NodeId m = graph_.reduce(ReduceKind::max, x, 2), s = graph_.reduce(ReduceKind::sum, op("exp", {op("sub", {x, m})}), 2);

@@ -141,19 +141,16 @@ void ExecutableCompiler::add_pad(NodeId id) {
 void ExecutableCompiler::add_concat(NodeId id) {
   const Node& node = graph_[id];
   const int axis = node.as<AxisAttr>().axis;
-  const Strides strides = contiguous_strides(node.shape);
   std::vector<Operand> parts;
   for (NodeId part : node.inputs) parts.push_back(source_of(id, part));
   const Result out = result_of(id);
   for (const Operand& part : parts) touch(part.location);
+  const std::size_t bytes = parts.size() * sizeof(View);
+  reserve_scratch(bytes);
   add_step([=, parts = std::move(parts)](const StepContext& c) {
-    std::int64_t position = 0;
-    for (const Operand& part : parts) {
-      Target target{static_cast<std::byte*>(out.bind(c).data) + at(position * strides[at(axis)]) * element_bytes(out.dtype),
-                    out.dtype, part.view.shape, strides};
-      copy(c.pool, part.bind(c), target);
-      position += part.view.shape[axis];
-    }
+    auto* const views = reinterpret_cast<View*>(c.scratch);
+    for (std::size_t i = 0; i < parts.size(); ++i) std::construct_at(views + i, parts[i].bind(c));
+    concat(c.pool, {views, parts.size()}, axis, out.bind(c));
   });
 }
 
