@@ -243,6 +243,24 @@ TEST_F(ProgramTest, NarrowPartsSideBySide) {
     }
 }
 
+TEST_F(ProgramTest, ValuesJoinedWithACacheAreRoundedBeforeAndReadRoundedOrNot) {
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const bool is_read_unrounded : {false, true}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId q = input({2, 1, 24}, dtype), past = input({2, 40, 24}, dtype), step = input({2, 1, 24}, dtype);
+      const NodeId weight = input({24, 24}, dtype);
+      const NodeId turned = op("mul", {step, q}), projected = op("matmul", {step, weight});
+      const NodeId both[] = {past, turned}, all[] = {past, projected, op("neg", {turned})};
+      const NodeId keys = graph_.concat(both, 1), values = graph_.concat(all, 1);
+      const std::int64_t low[] = {0, 1, 0}, high[] = {0, 0, 0};
+      std::vector<NodeId> outputs{op("matmul", {keys, weight}), keys, graph_.pad(values, low, high, 0),
+                                  op("matmul", {values, weight})};
+      if (is_read_unrounded) outputs.push_back(op("add", {keys, step}));
+      expect(outputs, 3e-2);
+    }
+}
+
 TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
   const NodeId x = input({9, 200});
   const NodeId m = graph_.reduce(ReduceKind::max, x, 2), s = graph_.reduce(ReduceKind::sum, op("exp", {op("sub", {x, m})}), 2);

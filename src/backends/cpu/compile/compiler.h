@@ -86,6 +86,8 @@ class ExecutableCompiler final : public ValuePlacement {
   void count_readers();
   // 16-bit values that ops only move stay as they are; others are computed in f32.
   void find_moved();
+  // A rounding that a loop stores, or a product that is rounded when it is complete: in 16 bits from then on.
+  bool is_stored_rounded(NodeId id) const;
   void place_leaves();
   void decode_input(NodeId id);
   // Results that are computed in the output's own dtype, and not read in another dtype, are written directly to the output.
@@ -205,11 +207,11 @@ class ExecutableCompiler final : public ValuePlacement {
   const Graph& graph_;
   Plan plan_;
   const std::size_t inputs_, outputs_;
-  std::map<NodeId, int> readers_;                      // how often a base is read inside the program
-  std::map<NodeId, Place> sources_;                    // where a base's memory is
-  std::vector<bool> moved_;                            // by node: 16-bit values that were only moved since they were given
-  std::vector<ValueView> moved_views_;                 // plan_.views before copies were made
-  std::map<NodeId, Place> narrow_;                     // where a moved base is in 16 bits; sources_ may have a converted copy
+  std::map<NodeId, int> readers_;       // how often a base is read inside the program
+  std::map<NodeId, Place> sources_;     // where a base's memory is
+  std::vector<bool> moved_;             // by node: 16-bit values that were only moved since they were given
+  std::vector<ValueView> moved_views_;  // plan_.views before copies were made
+  std::map<NodeId, Place> narrow_;      // where a moved or rounded base is in 16 bits; sources_ may have a converted copy
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
   TemporaryPlan temporaries_;
   std::size_t scratch_bytes_ = 0;

@@ -87,7 +87,7 @@ void ExecutableCompiler::round_value(NodeId id) {
   add_step([=](const StepContext& c) {
     convert_dense(c.pool, from.stored, c.locations[from.location], to, c.locations[location], n);
   });
-  sources_[id] = {location, to};
+  sources_[id] = narrow_[id] = {location, to};
 }
 
 void ExecutableCompiler::add_copy(NodeId id) {
