@@ -247,6 +247,61 @@ TEST_F(ProgramTest, ShortRowsOfSeveralBroadcastAxes) {
   expect({op("kron", {input({9, 8}), input({8, 9})}), op("add", {op("mul", {a, b}), c})});
 }
 
+TEST_F(ProgramTest, ShortRowsReadThroughViewsAndReducedOverEitherAxis) {
+  for (const std::int64_t width : {1, 2, 3, 4, 5, 7, 16, 24, 32, 33})
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i32}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const std::int64_t count = 61;
+      const NodeId x = input({count, width}, dtype), wide = input({count, width + 2}, dtype), row = input({width}, dtype);
+      const std::int64_t start[] = {0, 1}, extent[] = {count, width}, step[] = {1, 1};
+      const NodeId some = graph_.slice(wide, start, extent, step);
+      const Shape across{1, count, width}, down{count, 1, width};
+      const NodeId d = op("sub", {graph_.reshape(x, across), graph_.reshape(some, down)});
+      const NodeId total = graph_.reduce(ReduceKind::sum, op("mul", {d, d}), 4);
+      std::vector<NodeId> outputs{total, op("mul", {op("maximum", {d, row}), total}), graph_.reduce(ReduceKind::sum, d, 2),
+                                  graph_.reduce(ReduceKind::max, op("abs", {d}), 4), graph_.reduce(ReduceKind::max, d, 1)};
+      for (const ReduceKind kind : {ReduceKind::max, ReduceKind::min, ReduceKind::prod}) {
+        outputs.push_back(graph_.reduce(kind, op("mul", {d, row}), 4));
+        outputs.push_back(graph_.reduce(kind, x, 2));
+        outputs.push_back(graph_.reduce(kind, x, 1));
+      }
+      expect(outputs, dtype == DType::bf16 ? 3e-2 : 1e-4);
+    }
+}
+
+TEST_F(ProgramTest, NarrowPartsSideBySide) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::u8})
+    for (const std::int64_t rows : {1, 5, 3001}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId x = input({2, rows, 9}, dtype), y = input({2, rows}, dtype), one = input({1, 1, 3}, dtype);
+      const std::int64_t start[] = {0, 0, 1}, extent[] = {2, rows, 4}, step[] = {1, 1, 2};
+      const NodeId parts[] = {graph_.slice(x, start, extent, step), graph_.reshape(y, {2, rows, 1}),
+                              graph_.broadcast(one, {2, rows, 3})};
+      const NodeId pairs[] = {graph_.reshape(y, {2, rows, 1, 1}), graph_.reshape(op("mul", {y, y}), {2, rows, 1, 1})};
+      expect({graph_.concat(parts, 2), graph_.concat(pairs, 2), graph_.concat(pairs, 3)}, dtype == DType::bf16 ? 1e-2 : 1e-5);
+    }
+}
+
+TEST_F(ProgramTest, ValuesJoinedWithACacheAreRoundedBeforeAndReadRoundedOrNot) {
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const bool is_read_unrounded : {false, true}) {
+      graph_ = Graph();
+      arrays_.clear();
+      const NodeId q = input({2, 1, 24}, dtype), past = input({2, 40, 24}, dtype), step = input({2, 1, 24}, dtype);
+      const NodeId weight = input({24, 24}, dtype);
+      const NodeId turned = op("mul", {step, q}), projected = op("matmul", {step, weight});
+      const NodeId both[] = {past, turned}, all[] = {past, projected, op("neg", {turned})};
+      const NodeId keys = graph_.concat(both, 1), values = graph_.concat(all, 1);
+      const std::int64_t low[] = {0, 1, 0}, high[] = {0, 0, 0};
+      std::vector<NodeId> outputs{op("matmul", {keys, weight}), keys, graph_.pad(values, low, high, 0),
+                                  op("matmul", {values, weight})};
+      if (is_read_unrounded) outputs.push_back(op("add", {keys, step}));
+      expect(outputs, 3e-2);
+    }
+}
+
 TEST_F(ProgramTest, RowValuesLeaveTheGroupToo) {
   const NodeId x = input({9, 200});
   const NodeId m = graph_.reduce(ReduceKind::max, x, 2), s = graph_.reduce(ReduceKind::sum, op("exp", {op("sub", {x, m})}), 2);

@@ -1,6 +1,7 @@
 #include "backends/cpu/compile/compiler.h"
 
 #include "array/block_format.h"
+#include "backends/cpu/compile/round_moved.h"
 #include "backends/cpu/products/integer/gemm_int8.h"
 #include "backends/cpu/products/integer/integer_products.h"
 #include "backends/cpu/products/integer/kept_floats.h"
@@ -43,7 +44,7 @@ bool takes_region(const Graph& graph, const Region& region) {
 BlockedGraph fused_graph(const Graph& graph, const FusionLimits& limits) {
   const Graph simple = simplify(graph, takes_region);
   if (limits.max_nodes <= 1) return {{simple, {}, {}}, {}};
-  const Graph ops = simplify(recognise_ops(simple));
+  const Graph ops = simplify(round_moved(recognise_ops(simple)));
   if (!has_int8_gemm()) return block_channels(absorb_epilogues(keep_floats(ops), {}));
   const IntegerGraph integers = recognise_integer_products(ops);
   return block_channels(absorb_epilogues(keep_floats(integers.graph), integers.products));
@@ -143,7 +144,8 @@ void ExecutableCompiler::find_moved() {
     const Node& node = graph_[id];
     if ((node.dtype != DType::f16 && node.dtype != DType::bf16) || plan_.group_of[at(id)] >= 0) continue;
     const auto is_moved = [&](NodeId operand) {
-      return moved_[at(base_of(operand))] && graph_[base_of(operand)].dtype == node.dtype;
+      const NodeId base = base_of(operand);
+      return (moved_[at(base)] || is_stored_rounded(base)) && graph_[base].dtype == node.dtype;
     };
     switch (node.prim) {
       case Prim::input:
@@ -167,6 +169,11 @@ void ExecutableCompiler::find_moved() {
       default: break;
     }
   }
+}
+
+bool ExecutableCompiler::is_stored_rounded(NodeId id) const {
+  const DType dtype = graph_[id].dtype;
+  return (dtype == DType::f16 || dtype == DType::bf16) && memory_dtype(graph_, plan_, id) == dtype;
 }
 
 void ExecutableCompiler::place_leaves() {
@@ -327,6 +334,7 @@ void ExecutableCompiler::add_group(int index) {
   for (NodeId operand : operands) touch(sources_.at(base_of(operand)).location);
   for (NodeId id : group.outputs) {
     place_value(id);
+    if (const auto place = sources_.find(id); place != sources_.end() && is_stored_rounded(id)) narrow_[id] = place->second;
     for (const Place& place : targets(id)) touch(place.location);
   }
   Loop loop(graph_, plan_, index, *this, program_.pool_.threads());

@@ -86,6 +86,8 @@ class ExecutableCompiler final : public ValuePlacement {
   void count_readers();
   // 16-bit values that ops only move stay as they are; others are computed in f32.
   void find_moved();
+  // A rounding that a loop stores, or a product that is rounded when it is complete: in 16 bits from then on.
+  bool is_stored_rounded(NodeId id) const;
   void place_leaves();
   void decode_input(NodeId id);
   // Computed values, and those that only have another shape.
@@ -166,6 +168,7 @@ class ExecutableCompiler final : public ValuePlacement {
   };
   void collect_moves(NodeId root, NodeId id, std::int64_t offset, std::vector<Move>& moves);
   void add_concat(NodeId id);
+  void add_plain_concat(NodeId id);
   void add_scatter(NodeId id);
   void add_arg_sort(NodeId id);
   void add_selection(NodeId id);
@@ -223,11 +226,11 @@ class ExecutableCompiler final : public ValuePlacement {
   const Graph& graph_;
   Plan plan_;
   const std::size_t inputs_, outputs_;
-  std::map<NodeId, int> readers_;                      // how often a base is read inside the program
-  std::map<NodeId, Place> sources_;                    // where a base's memory is
-  std::vector<bool> moved_;                            // by node: 16-bit values that were only moved since they were given
-  std::vector<ValueView> moved_views_;                 // plan_.views before copies were made
-  std::map<NodeId, Place> narrow_;                     // where a moved base is in 16 bits; sources_ may have a converted copy
+  std::map<NodeId, int> readers_;       // how often a base is read inside the program
+  std::map<NodeId, Place> sources_;     // where a base's memory is
+  std::vector<bool> moved_;             // by node: 16-bit values that were only moved since they were given
+  std::vector<ValueView> moved_views_;  // plan_.views before copies were made
+  std::map<NodeId, Place> narrow_;      // where a moved or rounded base is in 16 bits; sources_ may have a converted copy
   std::map<NodeId, std::vector<int>> direct_outputs_;  // computed node -> outputs it is
   std::vector<bool> written_directly_;                 // by output
   std::map<NodeId, NodeId> joined_;                    // concatenation -> the one it is part of

@@ -90,7 +90,7 @@ void ExecutableCompiler::round_value(NodeId id) {
   add_step([=](const StepContext& c) {
     convert_dense(c.pool, from.stored, c.locations[from.location], to, c.locations[location], n);
   });
-  sources_[id] = {location, to};
+  sources_[id] = narrow_[id] = {location, to};
 }
 
 void ExecutableCompiler::add_copy(NodeId id) {
@@ -236,6 +236,8 @@ void ExecutableCompiler::collect_moves(NodeId root, NodeId id, std::int64_t offs
 }
 
 void ExecutableCompiler::add_concat(NodeId id) {
+  const std::vector<NodeId>& inputs = graph_[id].inputs;
+  if (std::ranges::none_of(inputs, [&](NodeId part) { return joined_.contains(base_of(part)); })) return add_plain_concat(id);
   const Strides strides = contiguous_strides(graph_[id].shape);
   std::vector<Move> moves;
   collect_moves(id, id, 0, moves);
@@ -250,6 +252,22 @@ void ExecutableCompiler::add_concat(NodeId id) {
       copy(c.pool, move.source ? move.source->bind(c) : inside,
            Target{whole + at(move.place) * bytes, out.dtype, move.shape, strides});
     }
+  });
+}
+
+// One none of whose parts is a concatenation itself.
+void ExecutableCompiler::add_plain_concat(NodeId id) {
+  const int axis = graph_[id].as<AxisAttr>().axis;
+  std::vector<Operand> parts;
+  for (NodeId part : graph_[id].inputs) parts.push_back(source_of(id, part));
+  const Result out = result_of(id);
+  for (const Operand& part : parts) touch(part.location);
+  const std::size_t bytes = parts.size() * sizeof(View);
+  reserve_scratch(bytes);
+  add_step([=, parts = std::move(parts)](const StepContext& c) {
+    auto* const views = reinterpret_cast<View*>(c.scratch);
+    for (std::size_t i = 0; i < parts.size(); ++i) std::construct_at(views + i, parts[i].bind(c));
+    concat(c.pool, {views, parts.size()}, axis, out.bind(c));
   });
 }
 

@@ -36,6 +36,9 @@ union Accumulator {
 // end: the error does not grow with n, and the result is the same on every instruction set.
 using PartialReduceKernel = Accumulator (*)(const void* in, std::int64_t n);
 
+// out[i] is the reduction of row i of |cols| elements, computed in double.
+using ShortRowsKernel = void (*)(const float* in, std::int64_t rows, std::int64_t cols, Accumulator* out);
+
 // The sum of a[i] * b[i], the products rounded, as a partial reduction of them gives it.
 using ProductSumKernel = Accumulator (*)(const void* a, const void* b, std::int64_t n);
 
@@ -114,8 +117,7 @@ struct Kernels {
   ConvertKernel convert[kStorageTypes][kStorageTypes];  // [from][to]
   // Also sums, largest and smallest elements of bf16, as of the same numbers in f32.
   PartialReduceKernel partial_reduce[kReduceKinds][kStorageTypes];
-  // out[i] is the sum of row i of |cols| elements, in double.
-  void (*sum_short_rows)(const float* in, std::int64_t rows, std::int64_t cols, Accumulator* out);
+  ShortRowsKernel short_rows[kReduceKinds];              // of f32; nullptr for any and all
   PartialReduceKernel largest_magnitude[kStorageTypes];  // of |in[i]|; f32, f64 and bf16
   // The same for elements that are in no cache: it prefetches them. nullptr where there is no such kernel.
   PartialReduceKernel far_reduce[kReduceKinds][kStorageTypes];

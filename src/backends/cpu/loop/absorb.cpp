@@ -21,7 +21,8 @@ class Finder {
 
   Absorbed run() {
     for (NodeId id : view_.group().nodes) {
-      if (graph_[id].prim == Prim::reduce && !find_distance(id) && !find_magnitude(id)) find_product_sum(id);
+      if (graph_[id].prim == Prim::reduce && !is_reduced_with_others(id) && !find_distance(id) && !find_magnitude(id))
+        find_product_sum(id);
       if (graph_[id].prim != Prim::elementwise) continue;
       const NodeId first = graph_[id].inputs[0];
       if (view_.is_op(id, ElementwiseOp::Add))
@@ -65,6 +66,12 @@ class Finder {
   bool follows_multiply_add(NodeId id, NodeId first) const {
     return kernels().after_multiply_add[static_cast<int>(op(id))] && type(id) == DType::f32 && view_.is_used_once(first) &&
            view_.is_row(first) == view_.is_row(id) && (found_.product_of.count(first) || view_.is_op(first, ElementwiseOp::Mac));
+  }
+
+  // Short rows are reduced many at a time, from memory.
+  bool is_reduced_with_others(NodeId id) const {
+    return geometry_.has_short_rows() && type(id) == DType::f32 &&
+           kernels().short_rows[static_cast<int>(graph_[id].as<ReduceAttr>().kind)];
   }
 
   // sum(|x - y|), max(|x - y|), sum((x - y)^2) over the columns: neither differences nor their sizes need memory.
@@ -125,6 +132,7 @@ class Finder {
   // The reduction in sum(exp(x - row)), the heart of softmax and logsumexp.
   std::optional<NodeId> exp_sum(NodeId id, NodeId difference) const {
     if (!view_.is_op(id, ElementwiseOp::Exp) || view_.group().kind != Group::Kind::rows) return std::nullopt;
+    if (geometry_.has_short_rows()) return std::nullopt;
     if (view_.is_row(id) || type(id) != DType::f32 || !view_.row_member(graph_[difference].inputs[1])) return std::nullopt;
     for (NodeId reader : view_.group().nodes) {
       const Node& node = graph_[reader];

@@ -111,8 +111,12 @@ struct Reduction {
   ProductSumKernel products = nullptr;  // instead of |partial|, where the elements are products or distances of two that nobody
                                         // else needs: |input| is the first, the other is only in the instruction
   ColumnReduceKernel columns = nullptr;
-  std::vector<Place> targets;  // in reduction groups
+  ShortRowsKernel short_rows = nullptr;  // instead of |partial|, where tiles are many short rows
+  std::vector<Place> targets;            // in reduction groups
 };
+
+// Rows of up to this many elements are loaded and reduced many at a time, without a call for each.
+inline constexpr std::int64_t kShortRow = 32;
 
 struct LoopGeometry {
   std::vector<std::int64_t> outer;  // extents the row index runs over
@@ -134,6 +138,8 @@ struct LoopGeometry {
 
   // One long row.
   bool is_flat() const { return rows == 1 && tile_rows == 1; }
+  // Many rows in a tile, each shorter than is worth a kernel call of its own.
+  bool has_short_rows() const { return !keeps_columns && tile_rows > 1 && cols > 0 && cols <= kShortRow; }
   // The maximum number of elements of a tile.
   std::int64_t tile_elements() const {
     if (tile_rows > 1) return cols > 1 ? tile_rows * cols : tile_rows;

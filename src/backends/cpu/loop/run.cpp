@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "backends/cpu/loop/accumulate.h"
 #include "backends/cpu/loop/loop.h"
+#include "backends/cpu/loop/short_rows.h"
 #include "base/threads/stop_scope.h"
 
 namespace tenon::cpu {
@@ -21,8 +24,9 @@ void fill_value(void* out, const void* value, std::int64_t n, std::size_t size) 
 }
 
 // out[r * n + i] = in[r * row + i * stride], r in [0, rows), i in [0, n)
-void load_strided(void* out, const void* in, std::int64_t rows, std::int64_t row, std::int64_t n, std::int64_t stride,
+void load_strided(std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t row, std::int64_t n, std::int64_t stride,
                   std::size_t size) {
+  if (n <= kShortRow) return load_short_rows(out, in, rows, row, n, stride, size);
   kernels().strided[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3](in, stride, row, out, n, rows, n);
 }
 
@@ -140,13 +144,12 @@ class LoopRunner {
 
   // The same for whole rows where nothing is computed before.
   void reduce_whole_rows(std::size_t reduction, std::int64_t row, std::int64_t rows, Accumulator* results) {
-    constexpr std::int64_t kShort = 32;
     const Reduction& r = loop_.reductions[reduction];
     const Register& reg = loop_.registers[at(r.input)];
     const std::int64_t cols = loop_.geometry.cols, step = cols * static_cast<std::int64_t>(element_bytes(reg.dtype));
     const std::byte* in = address(loop_.externals[at(reg.external)], row, 0);
-    if (cols > 0 && cols <= kShort && r.kind == ReduceKind::sum && reg.dtype == DType::f32)
-      return kernels().sum_short_rows(reinterpret_cast<const float*>(in), rows, cols, results);
+    if (cols > 0 && cols <= kShortRow && reg.dtype == DType::f32 && kernels().short_rows[static_cast<int>(r.kind)])
+      return kernels().short_rows[static_cast<int>(r.kind)](reinterpret_cast<const float*>(in), rows, cols, results);
     for (std::int64_t i = 0; i < rows; ++i, in += step) results[i] = r.partial(in, cols);
     if (stop_) stop_->check();
   }
@@ -170,8 +173,8 @@ class LoopRunner {
     if (reduces_plain_rows()) {
       move_to({row, 1, column, width});
       for (std::size_t i = 0; i < loop_.reductions.size(); ++i)
-        loop_.reductions[i].columns(pointers_[loop_.reductions[i].input], count, step * loop_.geometry.cols, width,
-                                    column_accumulators(i));
+        reduce_columns(loop_.reductions[i], pointers_[loop_.reductions[i].input], count, step * loop_.geometry.cols, width,
+                       column_accumulators(i));
       return;
     }
     for (std::int64_t done = 0; done < count;) {
@@ -375,6 +378,8 @@ class LoopRunner {
 
   void expand(const Instruction& i) {
     const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
+    if (tile_.columns <= kShortRow)
+      return load_short_rows(pointers_[i.out], pointers_[i.in[0]], tile_.rows, 1, tile_.columns, 0, size);
     for (std::int64_t r = 0; r < tile_.rows; ++r)
       fill_value(pointers_[i.out] + at(r * tile_.columns) * size, pointers_[i.in[0]] + at(r) * size, tile_.columns, size);
   }
@@ -408,17 +413,47 @@ class LoopRunner {
 
   void reduce(const Instruction& i) {
     const Reduction& reduction = loop_.reductions[at(i.reduction)];
-    if (loop_.geometry.keeps_columns) {
-      reduction.columns(pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns, column_accumulators(at(i.reduction)));
-      return;
-    }
+    if (loop_.geometry.keeps_columns)
+      return reduce_columns(reduction, pointers_[i.in[0]], tile_.rows, tile_.columns, tile_.columns,
+                            column_accumulators(at(i.reduction)));
     const std::size_t size = element_bytes(loop_.registers[at(i.in[0])].dtype);
+    if (reduction.short_rows) return reduce_short_rows(reduction, reinterpret_cast<const float*>(pointers_[i.in[0]]));
     const auto row = [&](std::int64_t r) {
       const std::size_t first = at(r * tile_.columns) * size;
       if (reduction.products) return reduction.products(pointers_[i.in[0]] + first, pointers_[i.in[1]] + first, tile_.columns);
       return reduction.partial(pointers_[i.in[0]] + first, tile_.columns);
     };
     for (std::int64_t r = 0; r < tile_.rows; ++r) add_to_row(i.reduction, r, row(r));
+  }
+
+  void reduce_short_rows(const Reduction& reduction, const float* in) {
+    constexpr std::int64_t kTogether = 256;
+    std::array<Accumulator, kTogether> results;
+    const std::size_t size = element_bytes(reduction.dtype);
+    for (std::int64_t r = 0; r < tile_.rows; r += kTogether) {
+      const std::int64_t rows = std::min(kTogether, tile_.rows - r);
+      reduction.short_rows(in + r * tile_.columns, rows, tile_.columns, results.data());
+      store(results.data(), rows, reduction.dtype, pointers_[reduction.result] + at(r) * size);
+    }
+  }
+
+  // Adds rows to column accumulators. A few columns leave most lanes of a vector empty: several rows are then taken as one.
+  void reduce_columns(const Reduction& reduction, const std::byte* in, std::int64_t rows, std::int64_t row_stride,
+                      std::int64_t columns, Accumulator* accumulators) const {
+    constexpr std::int64_t kLanes = 16, kWidest = 128;
+    const std::int64_t even = kLanes / std::gcd(columns, kLanes);  // rows that fill whole vectors
+    const std::int64_t together = even * columns <= kWidest ? kWidest / (even * columns) * even : kWidest / columns;
+    if (row_stride != columns || columns > kShortRow || rows < 4 * together)
+      return reduction.columns(in, rows, row_stride, columns, accumulators);
+    std::array<Accumulator, kWidest> wide;
+    std::fill_n(wide.begin(), together * columns, identity(reduction.kind, reduction.dtype));
+    const std::int64_t whole = rows / together, done = whole * together;
+    reduction.columns(in, whole, together * columns, together * columns, wide.data());
+    const AccumulatorClass cls = accumulator_class(reduction.dtype);
+    combine_tree(reduction.kind, cls, wide.data(), together, columns, columns);
+    for (std::int64_t j = 0; j < columns; ++j) accumulators[j] = combine(reduction.kind, cls, accumulators[j], wide[at(j)]);
+    const std::size_t size = element_bytes(loop_.registers[at(reduction.input)].dtype);
+    if (done < rows) reduction.columns(in + at(done * columns) * size, rows - done, columns, columns, accumulators);
   }
 
   // What a reduction gives for row |r| of the tile: all of it, or one segment's part.

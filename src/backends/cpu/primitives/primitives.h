@@ -39,6 +39,8 @@ bool beyond_cache(std::size_t bytes);
 // streaming stores.
 void copy(ThreadPool& pool, const View& source, const Target& target);
 void fill(ThreadPool& pool, const Target& target, double value);
+// The parts side by side along |axis|, all of the target's dtype.
+void concat(ThreadPool& pool, std::span<const View> parts, int axis, const Target& target);
 
 // out = a x b, last two axes, equal batch axes; |attr| as in the graph. f32 and f64 by our own packed product (gemm_blocked.h),
 // or, on CPUs without AVX2, by a plain loop (gemm.h); integers by a blocked loop, wrapping. a and b may be

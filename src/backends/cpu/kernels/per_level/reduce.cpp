@@ -429,19 +429,20 @@ Accumulator product_of_f32(const void* in, std::int64_t n) {
   return {.f = all[0]};
 }
 
-void sum_short_rows(const float* in, std::int64_t rows, std::int64_t cols, Accumulator* out) {
-  // Element by element of all rows, four rows at a time: no sum waits for the one before it.
+template <class Op>
+void reduce_short_rows(const float* in, std::int64_t rows, std::int64_t cols, Accumulator* out) {
+  // Element by element of all rows, four rows at a time: no result waits for the one before it.
   std::int64_t i = 0;
   for (; i + 4 <= rows; i += 4, in += 4 * cols) {
-    double sums[4] = {-0.0, -0.0, -0.0, -0.0};
+    double results[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
     for (std::int64_t j = 0; j < cols; ++j)
-      for (int r = 0; r < 4; ++r) sums[r] += static_cast<double>(in[r * cols + j]);
-    for (int r = 0; r < 4; ++r) out[i + r].f = sums[r];
+      for (int r = 0; r < 4; ++r) results[r] = Op::combine(results[r], static_cast<double>(in[r * cols + j]));
+    for (int r = 0; r < 4; ++r) out[i + r].f = results[r];
   }
   for (; i < rows; ++i, in += cols) {
-    double sum = -0.0;
-    for (std::int64_t j = 0; j < cols; ++j) sum += static_cast<double>(in[j]);
-    out[i].f = sum;
+    double result = Op::identity;
+    for (std::int64_t j = 0; j < cols; ++j) result = Op::combine(result, static_cast<double>(in[j]));
+    out[i].f = result;
   }
 }
 
@@ -629,7 +630,10 @@ void level::add_reduce_kernels(Kernels& table) {
   TENON_X(ReduceKind::max, Max)
   TENON_X(ReduceKind::min, Min)
 #undef TENON_X
-  table.sum_short_rows = sum_short_rows;
+  table.short_rows[static_cast<int>(ReduceKind::sum)] = reduce_short_rows<Sum>;
+  table.short_rows[static_cast<int>(ReduceKind::prod)] = reduce_short_rows<Product>;
+  table.short_rows[static_cast<int>(ReduceKind::max)] = reduce_short_rows<Max>;
+  table.short_rows[static_cast<int>(ReduceKind::min)] = reduce_short_rows<Min>;
   table.largest_magnitude[static_cast<int>(DType::bf16)] = largest_magnitude<float, Bf16Source, std::uint16_t>;
   table.largest_and_squares[static_cast<int>(DType::f32)] = largest_and_squares<ElementSource<float, false>, float>;
   table.largest_and_squares[static_cast<int>(DType::bf16)] = largest_and_squares<Bf16Source, std::uint16_t>;
