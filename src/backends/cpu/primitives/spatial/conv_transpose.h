@@ -1,7 +1,8 @@
 // Transposed convolution as one step (ConvTransposeAttr): a matrix product that spreads no zeros.
 //
 // For each image and group, the products of all kernel elements with a part of the input are formed at once, and added to the
-// places of the result that they belong to. Each thread has its own channels of the result.
+// places of the result that they belong to. Each thread has its own channels of the result. Kernels that overlap along two or
+// three axes are computed by their phases instead, where those have a kernel (products/convolution/transposed_phases.h).
 // Thread safety: touches only its arguments.
 #pragma once
 

@@ -31,7 +31,8 @@ constexpr std::int64_t kPlaces = 256;  // of a row at a time
 
 // Many places: each tap is added to all of them at once.
 template <class Kind, class T>
-void join_taps(const Sliding& at, const T* line, std::int64_t begin, std::int64_t end, typename Kind::Total* totals) {
+[[gnu::cold]] void join_taps(const Sliding& at, const T* line, std::int64_t begin, std::int64_t end,
+                             typename Kind::Total* totals) {
   using Total = typename Kind::Total;
   for (std::int64_t tap = 0; tap < at.size[2]; ++tap) {
     const Range range = at.inside(tap, begin, end);
@@ -49,7 +50,7 @@ void join_taps(const Sliding& at, const T* line, std::int64_t begin, std::int64_
 
 // Few places and wide windows (global pooling): along the window, four totals side by side.
 template <class Kind, class T>
-typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t place) {
+[[gnu::cold]] typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t place) {
   using Total = typename Kind::Total;
   const std::int64_t first_source = at.source(2, place, 0), dilation = at.dilation[2];
   const std::int64_t first = first_source >= 0 ? 0 : (-first_source + dilation - 1) / dilation;
@@ -66,9 +67,9 @@ typename Kind::Total join_line(const Sliding& at, const T* line, std::int64_t pl
 
 // Windows of f32 by rows: first of the rows of a window, then along that row, whose elements are split by their remainder by the
 // stride, so that every tap reads neighbours.
-constexpr std::int64_t kLine = 1024;     // elements of a row of the input at a time
-constexpr std::int64_t kMostStride = 4;  // along a row
-constexpr std::int64_t kMostTaps = 64;   // along a row
+constexpr std::int64_t kLine = 1024;      // elements of a row of the input at a time
+constexpr std::int64_t kMostStride = 64;  // along a row
+constexpr std::int64_t kMostTaps = 64;    // along a row
 
 #define TENON_SPLIT_ROW(T)                                                                                     \
   TENON_CLONES void split_row(const T* from, std::int64_t step, std::int64_t n, T* parts, std::int64_t room) { \
@@ -137,8 +138,8 @@ const double* joined(const float* const* rows, std::int64_t count, std::int64_t 
 }
 
 bool has_fast_row(const Sliding& at) {
-  return at.steps[2] == 1 && at.stride[2] <= kMostStride && at.out[2] >= 2 && at.size[2] <= kMostTaps &&
-         at.size[0] * at.size[1] <= kMostTaps && (at.size[2] - 1) * at.dilation[2] < kLine / 4;
+  return at.steps[2] == 1 && at.stride[2] <= kMostStride && at.size[2] <= kMostTaps && at.size[0] * at.size[1] <= kMostTaps &&
+         (at.size[2] - 1) * at.dilation[2] < kLine / 4;
 }
 
 // One row of the result, a part at a time.
@@ -193,12 +194,12 @@ class RowOfWindows {
     if (step == 1) {
       for (std::int64_t tap = 0; tap < taps; ++tap) sources[tap] = windows + tap * dilation;
     } else {
-      constexpr std::int64_t kPart = kLine / 2 + 2;
+      const std::int64_t room = kLine / step + 2;
       // As many whole groups as there are, and the elements that are left.
       const std::int64_t elements = (high - low - 1) * step + reach, groups = elements / step;
-      split_row(windows, step, groups, parts_, kPart);
-      for (std::int64_t rest = groups * step; rest < elements; ++rest) parts_[rest % step * kPart + groups] = windows[rest];
-      for (std::int64_t tap = 0; tap < taps; ++tap) sources[tap] = parts_ + tap * dilation % step * kPart + tap * dilation / step;
+      split_row(windows, step, groups, parts_, room);
+      for (std::int64_t rest = groups * step; rest < elements; ++rest) parts_[rest % step * room + groups] = windows[rest];
+      for (std::int64_t tap = 0; tap < taps; ++tap) sources[tap] = parts_ + tap * dilation % step * room + tap * dilation / step;
     }
     join_taps_of(sources, taps, high - low, out + low);
   }
@@ -207,7 +208,7 @@ class RowOfWindows {
   const float* rows_[kMostTaps];
   std::int64_t count_ = 0;
   alignas(64) Total line_[kLine];
-  alignas(64) Total parts_[kMostStride * (kLine / 2 + 2)];
+  alignas(64) Total parts_[kLine + 2 * kMostStride];
 };
 
 // Windows that do not slide along the last axis, of f32: images with their channels in blocks at the end. |Kind| is joined for 16
@@ -240,8 +241,9 @@ bool has_neighbours(const Sliding& at) {
 TENON_POOL_NEIGHBOURS(max_neighbours, WindowMax<float>)
 TENON_POOL_NEIGHBOURS(sum_neighbours, WindowSum<float>)
 
+// Of any type, for what the rows above do not do. Cold: there are many types, so their loops are compiled for size.
 template <class Kind, class T>
-void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64_t place1, T* out) {
+[[gnu::cold]] void pool_row(const Sliding& at, const T* image, std::int64_t place0, std::int64_t place1, T* out) {
   using Total = typename Kind::Total;
   const bool along_window = at.out[2] < 8 && at.size[2] >= 8;
   const bool is_long = at.window() > kUnchecked / at.out[2];

@@ -163,14 +163,13 @@ class BandRunner {
       store_rows(tile, n, pieces, count, to + i * ldc, ldc, p > 0, end, i);
     };
     // The larger operand is read once.
+    const std::int64_t tiles = (walk.vectors() + 1) / 2, blocks = (channels.end - channels.begin + kRows - 1) / kRows;
     const bool by_rows = (channels.end - channels.begin) * 2 > walk.vectors() * kLanes;
-    for (std::int64_t i = channels.begin; by_rows && i < channels.end; i += kRows)
-      for (std::int64_t v = 0; v < walk.vectors(); v += 2)
-        if (const int count = walk.pieces(v, pieces); count > 0) one(v, count, i);
-    if (by_rows) return;
-    for (std::int64_t v = 0; v < walk.vectors(); v += 2) {
-      const int count = walk.pieces(v, pieces);
-      for (std::int64_t i = channels.begin; count > 0 && i < channels.end; i += kRows) one(v, count, i);
+    int count = 0;
+    for (std::int64_t i = 0, last = -1; i < tiles * blocks; ++i) {
+      const std::int64_t v = 2 * (by_rows ? i % tiles : i / blocks);
+      if (v != last) count = walk.pieces(last = v, pieces);
+      if (count > 0) one(v, count, channels.begin + (by_rows ? i / tiles : i % blocks) * kRows);
     }
   }
 

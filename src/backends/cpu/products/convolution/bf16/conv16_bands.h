@@ -174,14 +174,13 @@ class Conv16Plan {
                       s > 0);
     };
     // The larger operand is read once.
-    const bool by_blocks = (blocks.end - blocks.begin) * rows_ * 2 > walk.vectors() * 16;
-    for (std::int64_t block = blocks.begin; by_blocks && block < blocks.end; ++block)
-      for (std::int64_t v = 0; v < walk.vectors(); v += 2)
-        if (const int parts = walk.pieces(v, pieces); parts > 0) one(v, parts, block);
-    if (by_blocks) return;
-    for (std::int64_t v = 0; v < walk.vectors(); v += 2) {
-      const int parts = walk.pieces(v, pieces);
-      for (std::int64_t block = blocks.begin; parts > 0 && block < blocks.end; ++block) one(v, parts, block);
+    const std::int64_t tiles = (walk.vectors() + 1) / 2, count_of_blocks = blocks.end - blocks.begin;
+    const bool by_blocks = count_of_blocks * rows_ * 2 > walk.vectors() * 16;
+    int parts = 0;
+    for (std::int64_t i = 0, last = -1; i < tiles * count_of_blocks; ++i) {
+      const std::int64_t v = 2 * (by_blocks ? i % tiles : i / count_of_blocks);
+      if (v != last) parts = walk.pieces(last = v, pieces);
+      if (parts > 0) one(v, parts, blocks.begin + (by_blocks ? i / tiles : i % count_of_blocks));
     }
   }
 
