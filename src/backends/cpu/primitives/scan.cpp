@@ -239,7 +239,7 @@ bool scan_parts(ThreadPool& pool, const T* in, T* out, std::int64_t extent) {
   const auto put = [&](std::int64_t part, const Running& sum) { std::memcpy(out + part * kPartElements, &sum, sizeof sum); };
   const auto get = [&](std::int64_t part) {
     Running sum;
-    std::memcpy(&sum, out + part * kPartElements, sizeof sum);
+    std::memcpy(static_cast<void*>(&sum), out + part * kPartElements, sizeof sum);
     return sum;
   };
   for_ranges(pool, parts - 1, kPartElements, [&](std::int64_t begin, std::int64_t end, int) {

@@ -414,10 +414,12 @@ Accumulator product_of_f32(const void* in, std::int64_t n) {
       __builtin_memcpy(&x, p + i + k * Wide::kCount, sizeof x);
       lanes[k] = lanes[k] * widen(x);
     }
-  for (int k = 0; i < n; ++k, i += Wide::kCount) {
-    HalfFloatV x = 1.0f - HalfFloatV{};
-    const std::int64_t left = n - i < Wide::kCount ? n - i : Wide::kCount;
-    __builtin_memcpy(&x, p + i, static_cast<std::size_t>(left) * sizeof(float));
+  for (int k = 0; k < count && i < n; ++k, i += Wide::kCount) {
+    HalfFloatV x;
+    if (i + Wide::kCount <= n)
+      __builtin_memcpy(&x, p + i, sizeof x);
+    else
+      x = load_first(p + i, (n - i) * static_cast<std::int64_t>(sizeof(float)), 1.0f - HalfFloatV{});
     lanes[k] = lanes[k] * widen(x);
   }
   for (int w = count / 2; w > 0; w /= 2)
