@@ -1,5 +1,3 @@
-#include <set>
-
 #include "array/block_format.h"
 #include "backends/cpu/compile/compiler.h"
 #include "backends/cpu/primitives/sorting/selection.h"
@@ -184,26 +182,29 @@ std::optional<ValueView> ExecutableCompiler::placed_view(const ValueView& view, 
 }
 
 void ExecutableCompiler::find_joined() {
-  constexpr NodeId kOther = -1;                // a group or an output
-  std::map<NodeId, std::set<NodeId>> readers;  // of bases
+  constexpr NodeId kOther = -1;      // a group, an output, or several nodes
+  std::map<NodeId, NodeId> readers;  // of bases
+  const auto read = [&](NodeId operand, NodeId by) {
+    const auto [found, is_new] = readers.emplace(base_of(operand), by);
+    if (!is_new && found->second != by) found->second = kOther;
+  };
   for (const Step& step : plan_.steps) {
     if (step.group >= 0) {
       for (NodeId n : plan_.groups[at(step.group)].nodes)
-        for (NodeId operand : graph_[n].inputs) readers[base_of(operand)].insert(kOther);
+        for (NodeId operand : graph_[n].inputs) read(operand, kOther);
     } else {
-      for (NodeId operand : graph_[step.node].inputs) readers[base_of(operand)].insert(step.node);
+      for (NodeId operand : graph_[step.node].inputs) read(operand, step.node);
     }
   }
-  for (NodeId id : graph_.outputs()) readers[base_of(id)].insert(kOther);
+  for (NodeId id : graph_.outputs()) read(id, kOther);
   for (const auto& [id, by] : readers) {
     const Node& node = graph_[id];
-    if (node.prim != Prim::concat || by.size() != 1 || *by.begin() == kOther || node.shape.elements() == 0) continue;
-    const Node& reader = graph_[*by.begin()];
+    if (node.prim != Prim::concat || by == kOther || node.shape.elements() == 0) continue;
+    const Node& reader = graph_[by];
     if (reader.prim != Prim::concat || reader.dtype != node.dtype || is_block(node.dtype)) continue;
     const Strides strides = contiguous_strides(reader.shape);
     const auto fits = [&](NodeId part) { return base_of(part) != id || placed_view(plan_.views[at(part)], node.shape, strides); };
-    if (std::ranges::find(reader.inputs, id) != reader.inputs.end() && std::ranges::all_of(reader.inputs, fits))
-      joined_[id] = *by.begin();
+    if (std::ranges::find(reader.inputs, id) != reader.inputs.end() && std::ranges::all_of(reader.inputs, fits)) joined_[id] = by;
   }
 }
 

@@ -9,3 +9,10 @@
 #else
 #define TENON_CLONES
 #endif
+
+// Before a loop that is not worth being unrolled: several versions of it would be long.
+#if defined(__clang__)
+#define TENON_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define TENON_ROLLED
+#endif

@@ -125,7 +125,7 @@ void take(ThreadPool& pool, const View& x, const View& indices, int axis, const 
           if (step == 1)
             pick(row, index + first, extent, n, to + begin);
           else
-            for (std::int64_t w = 0; w < n; ++w) to[begin + w] = row[resolve(index[first + w], extent) * step];
+            TENON_ROLLED for (std::int64_t w = 0; w < n; ++w) to[begin + w] = row[resolve(index[first + w], extent) * step];
           begin += n;
         }
       });
@@ -143,7 +143,7 @@ void take(ThreadPool& pool, const View& x, const View& indices, int axis, const 
         } else if (dense_inner) {
           std::memcpy(result, row, static_cast<std::size_t>(split.inner) * sizeof(T));
         } else {
-          for (std::int64_t j = 0; j < split.inner; ++j) result[j] = row[offset_of(j, inner_shape, inner_strides)];
+          TENON_ROLLED for (std::int64_t j = 0; j < split.inner; ++j) result[j] = row[offset_of(j, inner_shape, inner_strides)];
         }
       }
     });
@@ -181,7 +181,8 @@ void gather(ThreadPool& pool, const View& x, const View& indices, int axis, cons
           if (along == 0 && step == 1 && index_step == 1) {
             pick(from, index, extent, n, to);
           } else {
-            for (std::int64_t j = 0; j < n; ++j) to[j] = from[j * along + resolve(index[j * index_step], extent) * step];
+            TENON_ROLLED for (std::int64_t j = 0; j < n; ++j) to[j] =
+                from[j * along + resolve(index[j * index_step], extent) * step];
           }
         }
         begin += count;
@@ -218,11 +219,8 @@ void scatter(ThreadPool& pool, const View& x, const View& indices, const View& u
         const StridedKernel strided = kernels().strided[static_cast<std::size_t>(std::bit_width(sizeof(T))) - 1];
         if (count == 1 && step == 1)
           strided(from, from_step, 0, to, 0, 1, extent);
-        else if (out_across == 1)
-          strided(from, x_across, from_step, to, step, extent, count);
         else
-          for (std::int64_t i = 0; i < extent; ++i)
-            for (std::int64_t l = 0; l < count; ++l) to[i * step + l * out_across] = from[i * from_step + l * x_across];
+          strided(from, x_across, from_step, to, step, extent, count);
       }
       const auto move = [&](T& place, T value) {
         if constexpr (add)
@@ -235,8 +233,8 @@ void scatter(ThreadPool& pool, const View& x, const View& indices, const View& u
         if (index_step == 1 && update_step == 1 && step == 1) {
           for (std::int64_t i = 0; i < lanes.extent(); ++i) move(to[resolve(index[i], extent)], update[i]);
         } else {
-          for (std::int64_t i = 0; i < lanes.extent(); ++i)
-            move(to[resolve(index[i * index_step], extent) * step], update[i * update_step]);
+          TENON_ROLLED for (std::int64_t i = 0; i < lanes.extent(); ++i)
+              move(to[resolve(index[i * index_step], extent) * step], update[i * update_step]);
         }
         return;
       }
@@ -247,13 +245,18 @@ void scatter(ThreadPool& pool, const View& x, const View& indices, const View& u
             add_row(to + resolve(*index, extent) * step, update, count);  // whole rows, as of an embedding: one index each
             continue;
           }
-        for (std::int64_t l = 0; l < count; ++l)
-          move(to[l * out_across + resolve(index[l * index_across], extent) * step], update[l * update_across]);
+        TENON_ROLLED for (std::int64_t l = 0; l < count; ++l)
+            move(to[l * out_across + resolve(index[l * index_across], extent) * step], update[l * update_across]);
       }
     });
   };
-  if (attr.add)
-    with_type(out.dtype, [&]<class T>(T) { run.template operator()<T, true>(); });
+  // Sums of integers wrap, whatever their sign.
+  if (attr.add && out.dtype == DType::f32)
+    run.template operator()<float, true>();
+  else if (attr.add && out.dtype == DType::f64)
+    run.template operator()<double, true>();
+  else if (attr.add)
+    with_size(out.dtype, [&]<class T>(T) { run.template operator()<T, true>(); });
   else
     with_size(out.dtype, [&]<class T>(T) { run.template operator()<T, false>(); });
 }

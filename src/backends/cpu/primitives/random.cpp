@@ -40,17 +40,10 @@ TENON_FORMULA Plain polynomial(Plain x, const float (&c)[N]) {
   return y;
 }
 
-// Unrolled, three versions of these loops are 70 kB.
-#if defined(__clang__)
-#define TENON_ROLLED _Pragma("clang loop unroll(disable)")
-#else
-#define TENON_ROLLED
-#endif
-
 // The words of |kBlocks| blocks of the generator, from |block| on. This and what follows are loops that the compiler vectorises.
 constexpr int kBlocks = 32;
 using BlockWords = std::uint32_t[4][kBlocks];
-TENON_FORMULA void fill_words(std::uint64_t seed, std::uint64_t block, RandomStream stream, BlockWords& words) {
+TENON_CLONES void fill_words(std::uint64_t seed, std::uint64_t block, RandomStream stream, BlockWords& words) {
   for (int b = 0; b < kBlocks; ++b) {
     const std::uint64_t counter = block + static_cast<std::uint64_t>(b);
     words[0][b] = static_cast<std::uint32_t>(counter);

@@ -199,7 +199,7 @@ void strided(const void* src, std::int64_t step, std::int64_t src_row, void* dst
     else if (step == 0)
       repeat_run<T>(d, s, static_cast<std::size_t>(cols));
     else
-      for (std::int64_t c = 0; c < cols; ++c) d[c] = s[c * step];
+      TENON_PLAIN_LOOP for (std::int64_t c = 0; c < cols; ++c) d[c] = s[c * step];
   }
 }
 

@@ -13,7 +13,8 @@ template <class T>
   for (std::int64_t j0 = 0; j0 < cols; j0 += tile)
     for (std::int64_t i0 = 0; i0 < rows; i0 += tile)
       for (std::int64_t j = j0; j < j0 + tile && j < cols; ++j)
-        for (std::int64_t i = i0; i < i0 + tile && i < rows; ++i) dst[j * dst_stride + i] = src[i * src_stride + j];
+        TENON_PLAIN_LOOP for (std::int64_t i = i0; i < i0 + tile && i < rows; ++i) dst[j * dst_stride + i] =
+            src[i * src_stride + j];
 }
 
 // A few rows of the source side by side in the target: dst[j * Rows + i] = src[i * src_stride + j].
@@ -57,41 +58,40 @@ TENON_INLINE void transpose_parts(Register* x) {
   }
 }
 
-template <bool stream>
-TENON_INLINE void put_row(char* p, Register x) {
-  if constexpr (stream)
+TENON_INLINE void put_row(char* p, Register x, bool stream) {
+  asm("" : "+r"(stream));  // else the compiler makes the loop around it twice
+  if (stream)
     put_streaming(p, x);
   else
     put(p, x);
 }
 // Line l of the target, for l below kParts, is part l of the four registers.
-template <bool stream>
-TENON_INLINE void put_lines(char* p, std::int64_t step, Register a, Register b, Register c, Register d) {
+TENON_INLINE void put_lines(char* p, std::int64_t step, Register a, Register b, Register c, Register d, bool stream) {
 #if TENON_CPU_LEVEL == 4
   const Register ab_even = _mm512_shuffle_i32x4(a, b, 0x88), ab_odd = _mm512_shuffle_i32x4(a, b, 0xdd);
   const Register cd_even = _mm512_shuffle_i32x4(c, d, 0x88), cd_odd = _mm512_shuffle_i32x4(c, d, 0xdd);
-  put_row<stream>(p, _mm512_shuffle_i32x4(ab_even, cd_even, 0x88));
-  put_row<stream>(p + step, _mm512_shuffle_i32x4(ab_odd, cd_odd, 0x88));
-  put_row<stream>(p + 2 * step, _mm512_shuffle_i32x4(ab_even, cd_even, 0xdd));
-  put_row<stream>(p + 3 * step, _mm512_shuffle_i32x4(ab_odd, cd_odd, 0xdd));
+  put_row(p, _mm512_shuffle_i32x4(ab_even, cd_even, 0x88), stream);
+  put_row(p + step, _mm512_shuffle_i32x4(ab_odd, cd_odd, 0x88), stream);
+  put_row(p + 2 * step, _mm512_shuffle_i32x4(ab_even, cd_even, 0xdd), stream);
+  put_row(p + 3 * step, _mm512_shuffle_i32x4(ab_odd, cd_odd, 0xdd), stream);
 #elif TENON_CPU_LEVEL == 3
-  put_row<stream>(p, _mm256_permute2x128_si256(a, b, 0x20));
-  put_row<stream>(p + 32, _mm256_permute2x128_si256(c, d, 0x20));
-  put_row<stream>(p + step, _mm256_permute2x128_si256(a, b, 0x31));
-  put_row<stream>(p + step + 32, _mm256_permute2x128_si256(c, d, 0x31));
+  put_row(p, _mm256_permute2x128_si256(a, b, 0x20), stream);
+  put_row(p + 32, _mm256_permute2x128_si256(c, d, 0x20), stream);
+  put_row(p + step, _mm256_permute2x128_si256(a, b, 0x31), stream);
+  put_row(p + step + 32, _mm256_permute2x128_si256(c, d, 0x31), stream);
 #else
   static_cast<void>(step);
-  put_row<stream>(p, a);
-  put_row<stream>(p + 16, b);
-  put_row<stream>(p + 32, c);
-  put_row<stream>(p + 48, d);
+  put_row(p, a, stream);
+  put_row(p + 16, b, stream);
+  put_row(p + 32, c, stream);
+  put_row(p + 48, d, stream);
 #endif
 }
 
 // A square whose rows are one cache line, in the source and in the target: every line is read once and written once, whole. (Half
 // lines would have to survive in the L1 cache until the other half's turn, and with strides that are powers of two they do not.)
-template <int Bytes, bool stream>
-TENON_INLINE void transpose_square(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step) {
+template <int Bytes>
+TENON_INLINE void transpose_square(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step, bool stream) {
   constexpr int n = 16 / Bytes;
   Register quarter[4][kRegistersPerLine][n];
   for (int q = 0; q < 4; ++q) {
@@ -101,13 +101,13 @@ TENON_INLINE void transpose_square(const char* src, std::int64_t src_step, char*
   }
   for (int h = 0; h < kRegistersPerLine; ++h)
     for (int k = 0; k < n; ++k)
-      put_lines<stream>(dst + (h * kParts * n + k) * dst_step, n * dst_step, quarter[0][h][k], quarter[1][h][k], quarter[2][h][k],
-                        quarter[3][h][k]);
+      put_lines(dst + (h * kParts * n + k) * dst_step, n * dst_step, quarter[0][h][k], quarter[1][h][k], quarter[2][h][k],
+                quarter[3][h][k], stream);
 }
 
-template <int Bytes, bool stream>
-void transpose_squares(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step, std::int64_t rows,
-                       std::int64_t cols) {
+template <int Bytes>
+[[gnu::noinline]] void transpose_squares(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step,
+                                         std::int64_t rows, std::int64_t cols, bool stream) {
   constexpr std::int64_t side = 64 / Bytes;
   // Down the rows inside, so that the target is written along its rows; in tiles, so that the lines next to those read are read
   // soon.
@@ -116,7 +116,7 @@ void transpose_squares(const char* src, std::int64_t src_step, char* dst, std::i
     for (std::int64_t j0 = 0; j0 < cols; j0 += tile_cols)
       for (std::int64_t j = j0; j < j0 + tile_cols && j < cols; j += side)
         for (std::int64_t i = i0; i < i0 + tile_rows && i < rows; i += side)
-          transpose_square<Bytes, stream>(src + i * src_step + j * Bytes, src_step, dst + j * dst_step + i * Bytes, dst_step);
+          transpose_square<Bytes>(src + i * src_step + j * Bytes, src_step, dst + j * dst_step + i * Bytes, dst_step, stream);
 }
 
 // Copies at most 64 bytes.
@@ -135,14 +135,14 @@ void transpose_part(const char* src, std::int64_t src_step, char* dst, std::int6
   constexpr std::int64_t side = 64 / Bytes;
   alignas(64) char from[side * 64] = {}, to[side * 64];
   for (std::int64_t i = 0; i < rows; ++i) copy_line(from + i * 64, src + i * src_step, cols * Bytes);
-  transpose_squares<Bytes, false>(from, 64, to, 64, side, side);
+  transpose_squares<Bytes>(from, 64, to, 64, side, side, false);
   for (std::int64_t j = 0; j < cols; ++j) copy_line(dst + j * dst_step, to + j * 64, rows * Bytes);
 }
 
 // Fewer rows or columns than a square has.
 template <int Bytes>
-void transpose_strip(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step, std::int64_t rows,
-                     std::int64_t cols) {
+[[gnu::noinline]] void transpose_strip(const char* src, std::int64_t src_step, char* dst, std::int64_t dst_step,
+                                       std::int64_t rows, std::int64_t cols) {
   using T = typename Element<Bytes>::Type;
   constexpr std::int64_t side = 64 / Bytes, kFew = 4;
   if (rows <= kFew || cols <= kFew)
@@ -158,7 +158,8 @@ void transpose_strip(const char* src, std::int64_t src_step, char* dst, std::int
 template <int Bytes, class T>
 void repeat_each(const T* src, T* dst, std::int64_t times, std::int64_t cols) {
   constexpr std::int64_t side = 64 / Bytes;
-  if (times == 2) return interleave<2>(src, 0, dst, cols);
+  if constexpr (Bytes == 2 || Bytes == 4)
+    if (times == 2) return interleave<2>(src, 0, dst, cols);
   const std::int64_t whole = cols - (side + times - 1) / times;
   std::int64_t j = 0;
   for (; j < whole; ++j, dst += times) {
@@ -179,9 +180,12 @@ void transpose(const void* src, std::int64_t src_stride, void* dst, std::int64_t
   auto* d = static_cast<T*>(dst);
   if (dst_stride == rows) {
     if (src_stride == 0 && rows <= side) return repeat_each<Bytes>(s, d, rows, cols);
-    if (rows == 2) return interleave<2>(s, src_stride, d, cols);
-    if (rows == 3) return interleave<3>(s, src_stride, d, cols);
-    if (rows == 4) return interleave<4>(s, src_stride, d, cols);
+    // Of other sizes they are rare, and the code is long.
+    if constexpr (Bytes == 2 || Bytes == 4) {
+      if (rows == 2) return interleave<2>(s, src_stride, d, cols);
+      if (rows == 3) return interleave<3>(s, src_stride, d, cols);
+      if (rows == 4) return interleave<4>(s, src_stride, d, cols);
+    }
   }
 
   // Streaming stores need aligned rows of the target; the rows of the source before the first aligned place use ordinary stores.
@@ -200,23 +204,22 @@ void transpose(const void* src, std::int64_t src_stride, void* dst, std::int64_t
   auto* to = reinterpret_cast<char*>(d);
   const std::int64_t src_step = src_stride * Bytes, dst_step = dst_stride * Bytes;
   const std::int64_t full_rows = rows / side * side, full_cols = cols / side * side;
-  const auto squares = stream ? transpose_squares<Bytes, true> : transpose_squares<Bytes, false>;
-  squares(from, src_step, to, dst_step, full_rows, full_cols);
+  transpose_squares<Bytes>(from, src_step, to, dst_step, full_rows, full_cols, stream);
   // What is left, in squares that overlap those before, if there are any.
-  if (full_rows < rows) {
-    const std::int64_t i = full_rows > 0 ? rows - side : 0;
-    const auto left = full_rows > 0 ? transpose_squares<Bytes, false> : transpose_strip<Bytes>;
-    left(from + i * src_step, src_step, to + i * Bytes, dst_step, rows - i, full_cols);
-  }
-  if (full_cols < cols) {
-    const std::int64_t j = full_cols > 0 ? cols - side : 0;
-    const bool squares_fit = full_cols > 0 && full_rows > 0;
-    const auto left = squares_fit ? transpose_squares<Bytes, false> : transpose_strip<Bytes>;
-    const std::int64_t i = squares_fit && full_rows < rows ? rows - side : full_rows;
-    left(from + j * Bytes, src_step, to + j * dst_step, dst_step, squares_fit ? full_rows : rows, cols - j);
-    if (squares_fit && i < rows)
-      left(from + i * src_step + j * Bytes, src_step, to + i * Bytes + j * dst_step, dst_step, side, side);
-  }
+  const auto left = [&](std::int64_t i, std::int64_t j, std::int64_t n, std::int64_t m, bool is_square) {
+    const char* const source = from + i * src_step + j * Bytes;
+    char* const target = to + i * Bytes + j * dst_step;
+    if (is_square)
+      transpose_squares<Bytes>(source, src_step, target, dst_step, n, m, false);
+    else
+      transpose_strip<Bytes>(source, src_step, target, dst_step, n, m);
+  };
+  const bool has_rows = full_rows > 0, has_both = has_rows && full_cols > 0;
+  const std::int64_t last_row = has_rows ? rows - side : 0, last_col = full_cols > 0 ? cols - side : 0;
+  if (full_rows < rows) left(last_row, 0, rows - last_row, full_cols, has_rows);
+  if (full_cols == cols) return;
+  left(0, last_col, has_both ? full_rows : rows, cols - last_col, has_both);
+  if (has_both && full_rows < rows) left(last_row, last_col, side, side, true);
 }
 
 #else  // no vector instructions known

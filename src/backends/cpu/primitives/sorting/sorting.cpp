@@ -66,15 +66,27 @@ Item* shared_radix_sort(ThreadPool& pool, Item* items, Item* other, std::int64_t
   return items;
 }
 
+enum class LongKey : std::uint8_t { natural, whole, real };
+template <class T>
+constexpr LongKey long_key() {
+  return std::is_floating_point_v<T> ? LongKey::real : std::is_signed_v<T> ? LongKey::whole : LongKey::natural;
+}
+
 // Long keys by those bits, 32 or fewer, that begin with the first in which any two of them differ, which for most keys leaves few
 // that are equal; those are compared. False, with nothing written of use, if very many are. |each| calls its argument for parts
 // of n, |sort| is a radix sort of items by so many bits.
-template <class T, class Each, class Sort>
-bool sort_by_leading_bits(const T* in, std::int64_t in_step, std::int64_t* out, std::int64_t out_step, std::int64_t n,
-                          bool descending, NarrowItem* items, WideItem* equal, const Each& each, const Sort& sort) {
+template <class Each, class Sort>
+bool sort_by_leading_bits(const std::byte* in, LongKey kind, std::int64_t in_step, std::int64_t* out, std::int64_t out_step,
+                          std::int64_t n, bool descending, NarrowItem* items, WideItem* equal, const Each& each,
+                          const Sort& sort) {
   constexpr std::int64_t kMostEqual = 4096;
   const int most_bits = n <= 8192 ? 2 * kDigitBits : 32;  // few keys differ in fewer
-  const auto key = [=](std::int64_t i) { return std::uint64_t{key_of(in[i * in_step], descending)}; };
+  const auto key = [=](std::int64_t i) -> std::uint64_t {
+    const std::byte* const place = in + i * in_step * 8;
+    if (kind == LongKey::real) return key_of(*reinterpret_cast<const double*>(place), descending);
+    if (kind == LongKey::whole) return key_of(*reinterpret_cast<const std::int64_t*>(place), descending);
+    return key_of(*reinterpret_cast<const std::uint64_t*>(place), descending);
+  };
   std::atomic<std::uint64_t> differing{0};
   each([&, first = key(0)](std::int64_t begin, std::int64_t end) {
     std::uint64_t bits = 0;
@@ -109,25 +121,43 @@ bool sort_by_leading_bits(const T* in, std::int64_t in_step, std::int64_t* out, 
   });
   return !has_too_many;
 }
-template <class T, class Item>
-bool has_leading_bits(std::int64_t n) {
-  return sizeof(T) == 8 && std::is_same_v<Item, WideItem> && n >= kComparisonSort && n < (std::int64_t{1} << 32);
+// A lane of long keys, and the memory that it is sorted in.
+struct LongLane {
+  const std::byte* in;
+  LongKey kind;
+  std::int64_t in_step;
+  std::int64_t* out;
+  std::int64_t out_step, n;
+  bool descending;
+  WideItem *items, *other;
+
+  template <class Each, class Sort>
+  bool sort(const Each& each, const Sort& sort) const {
+    if (n < kComparisonSort || n >= (std::int64_t{1} << 32)) return false;
+    return sort_by_leading_bits(in, kind, in_step, out, out_step, n, descending, reinterpret_cast<NarrowItem*>(items), other,
+                                each, sort);
+  }
+};
+bool sort_long_lane(const LongLane& lane) {
+  const auto each = [&](auto&& body) { body(std::int64_t{0}, lane.n); };
+  return lane.sort(each, [&](NarrowItem* from, NarrowItem* to, int bits) { return radix_sort(from, to, lane.n, bits); });
+}
+bool sort_long_lane(ThreadPool& pool, const LongLane& lane, std::int64_t* counts) {
+  const auto each = [&](auto&& body) {
+    for_ranges(pool, lane.n, 2, [&](std::int64_t begin, std::int64_t end, int) { body(begin, end); });
+  };
+  return lane.sort(
+      each, [&](NarrowItem* from, NarrowItem* to, int bits) { return shared_radix_sort(pool, from, to, lane.n, bits, counts); });
 }
 
 template <class T, class Item>
 void sort_shared_lane(ThreadPool& pool, const T* in, std::int64_t in_step, std::int64_t* out, std::int64_t out_step,
                       std::int64_t n, bool descending, Item* items, Item* other, std::int64_t* counts) {
-  if constexpr (sizeof(T) == 8) {
-    const auto each = [&](auto&& body) {
-      for_ranges(pool, n, 2, [&](std::int64_t begin, std::int64_t end, int) { body(begin, end); });
-    };
-    const auto sort = [&](NarrowItem* from, NarrowItem* to, int bits) {
-      return shared_radix_sort(pool, from, to, n, bits, counts);
-    };
-    if (has_leading_bits<T, Item>(n) &&
-        sort_by_leading_bits(in, in_step, out, out_step, n, descending, reinterpret_cast<NarrowItem*>(items), other, each, sort))
+  if constexpr (sizeof(T) == 8)
+    if (sort_long_lane(
+            pool, {reinterpret_cast<const std::byte*>(in), long_key<T>(), in_step, out, out_step, n, descending, items, other},
+            counts))
       return;
-  }
   for_ranges(pool, n, 2, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) items[i] = Item::make(key_of(in[i * in_step], descending), i);
   });
@@ -140,13 +170,10 @@ void sort_shared_lane(ThreadPool& pool, const T* in, std::int64_t in_step, std::
 template <class T, class Item>
 void sort_lane(const T* in, std::int64_t in_step, std::int64_t* out, std::int64_t out_step, std::int64_t n, bool descending,
                Item* items, Item* other) {
-  if constexpr (sizeof(T) == 8) {
-    const auto each = [&](auto&& body) { body(std::int64_t{0}, n); };
-    const auto sort = [&](NarrowItem* from, NarrowItem* to, int bits) { return radix_sort(from, to, n, bits); };
-    if (has_leading_bits<T, Item>(n) &&
-        sort_by_leading_bits(in, in_step, out, out_step, n, descending, reinterpret_cast<NarrowItem*>(items), other, each, sort))
+  if constexpr (sizeof(T) == 8)
+    if (sort_long_lane(
+            {reinterpret_cast<const std::byte*>(in), long_key<T>(), in_step, out, out_step, n, descending, items, other}))
       return;
-  }
   for (std::int64_t i = 0; i < n; ++i) items[i] = Item::make(key_of(in[i * in_step], descending), i);
   const Item* sorted = items;
   if (n < kComparisonSort) {
