@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 import tenon as tn
-from workloads import data, learning, models, numerics, registry  # noqa: F401  (each registers its programs)
+from workloads import arrangements, data, learning, models, numerics, registry  # noqa: F401  (each registers its programs)
 
 ROUNDS, SECONDS = 7, 0.15
 

@@ -31,36 +31,54 @@ bool narrow_of(const View& part, int axis, Narrow& narrow) {
   return true;
 }
 
+template <class T, int count>
+void copy_rows_of(const T* in, std::int64_t in_step, std::int64_t stride, T* out, std::int64_t out_step, std::int64_t rows) {
+  for (std::int64_t r = 0; r < rows; ++r, in += in_step, out += out_step)
+    for (std::int64_t j = 0; j < count; ++j) out[j] = in[j * stride];
+}
 template <class T>
 void copy_rows(const T* in, std::int64_t in_step, const Narrow& part, T* out, std::int64_t out_step, std::int64_t rows) {
-  if (part.count == 1) {
-    for (std::int64_t r = 0; r < rows; ++r) out[r * out_step] = in[r * in_step];
-    return;
-  }
+  if (part.count == 1) return copy_rows_of<T, 1>(in, in_step, part.stride, out, out_step, rows);
+  if (part.count == 2) return copy_rows_of<T, 2>(in, in_step, part.stride, out, out_step, rows);
+  if (part.count == 3) return copy_rows_of<T, 3>(in, in_step, part.stride, out, out_step, rows);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t j = 0; j < part.count; ++j) out[r * out_step + j] = in[r * in_step + j * part.stride];
 }
 
+// The rows that follow each other by one step in every part: those of axis |last| and as many before it as there are, from
+// |first| on.
+struct Rows {
+  int first = 0, last = 0;
+  std::int64_t count = 1;
+};
+Rows rows_before(std::span<const View> parts, int axis, const Shape& shape) {
+  Rows rows{axis - 1, axis - 1, shape[axis - 1]};
+  while (rows.last > 0 && shape[rows.last] == 1) rows = {rows.last - 1, rows.last - 1, shape[rows.last - 1]};
+  const auto follows = [&](const View& part) {
+    return part.strides[at(rows.first - 1)] == part.strides[at(rows.last)] * rows.count;
+  };
+  while (rows.first > 0 && (shape[rows.first - 1] == 1 || std::ranges::all_of(parts, follows))) rows.count *= shape[--rows.first];
+  return rows;
+}
+
 template <class T>
 void concat_narrow(ThreadPool& pool, std::span<const View> parts, int axis, const Target& target) {
-  // Bands of the last axis of the rows that has more than one; those before it are walked through.
-  int along = axis - 1;
-  while (along > 0 && target.shape[along] == 1) --along;
-  const std::int64_t row = AxisSplit(target.shape, along).inner, extent = target.shape[along];
-  const std::int64_t band = std::clamp<std::int64_t>(kBandBytes / (row * static_cast<std::int64_t>(sizeof(T))), 1, extent);
-  const std::int64_t bands = (extent + band - 1) / band;
+  const Rows rows = rows_before(parts, axis, target.shape);
+  const std::int64_t row = AxisSplit(target.shape, rows.last).inner;
+  const std::int64_t band = std::clamp<std::int64_t>(kBandBytes / (row * static_cast<std::int64_t>(sizeof(T))), 1, rows.count);
+  const std::int64_t bands = (rows.count + band - 1) / band;
   Shape before = target.shape;
-  for (int i = along; i < before.rank(); ++i) before = before.with(i, 1);
+  for (int i = rows.first; i < before.rank(); ++i) before = before.with(i, 1);
   for_ranges(pool, before.elements() * bands, band * row, [&](std::int64_t first, std::int64_t last, int) {
     for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t begin = i % bands * band, rows = std::min(band, extent - begin);
-      T* out = static_cast<T*>(target.data) + (i / bands * extent + begin) * row;
+      const std::int64_t begin = i % bands * band, count = std::min(band, rows.count - begin);
+      T* out = static_cast<T*>(target.data) + (i / bands * rows.count + begin) * row;
       for (const View& part : parts) {
         Narrow narrow;
         narrow_of(part, axis, narrow);
-        const std::int64_t step = part.strides[at(along)];
+        const std::int64_t step = part.strides[at(rows.last)];
         copy_rows(static_cast<const T*>(part.data) + offset_of(i / bands, before, part.strides) + begin * step, step, narrow, out,
-                  row, rows);
+                  row, count);
         out += narrow.count;
       }
     }

@@ -146,6 +146,9 @@ class ChainFinder {
     const Node& node = graph_[id];
     if (node.dtype != DType::f32 || node.shape.elements() == 0 || node.inputs.size() != 2) return false;
     if (!is_conv(node) && node.prim != Prim::matmul) return false;
+    // An epilogue makes a call for each row: narrower products are faster with a pass of its own.
+    constexpr std::int64_t kNarrow = 16;
+    if (node.prim == Prim::matmul && node.shape[node.shape.rank() - 1] < kNarrow) return false;
     return input_behind(graph_, node.inputs[1]) >= 0;
   }
 

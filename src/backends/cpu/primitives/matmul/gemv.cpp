@@ -46,12 +46,6 @@ struct Vectors<double> {
         std::memcpy(&y, b + i + v * kLanes, sizeof y);                                                                        \
         sums[v] += x * y;                                                                                                     \
       }                                                                                                                       \
-    for (; i + kLanes <= n; i += kLanes) {                                                                                    \
-      Lanes x, y;                                                                                                             \
-      std::memcpy(&x, a + i, sizeof x);                                                                                       \
-      std::memcpy(&y, b + i, sizeof y);                                                                                       \
-      sums[0] += x * y;                                                                                                       \
-    }                                                                                                                         \
     const Wide all = (__builtin_convertvector(sums[0], Wide) + __builtin_convertvector(sums[1], Wide)) +                      \
                      (__builtin_convertvector(sums[2], Wide) + __builtin_convertvector(sums[3], Wide));                       \
     double sum = 0;                                                                                                           \
