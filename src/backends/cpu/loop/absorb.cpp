@@ -119,6 +119,7 @@ class Finder {
   // The reduction in sum(exp(x - row)), the heart of softmax and logsumexp.
   std::optional<NodeId> exp_sum(NodeId id, NodeId difference) const {
     if (!view_.is_op(id, ElementwiseOp::Exp) || view_.group().kind != Group::Kind::rows) return std::nullopt;
+    if (geometry_.has_short_rows()) return std::nullopt;
     if (view_.is_row(id) || type(id) != DType::f32 || !view_.row_member(graph_[difference].inputs[1])) return std::nullopt;
     for (NodeId reader : view_.group().nodes) {
       const Node& node = graph_[reader];

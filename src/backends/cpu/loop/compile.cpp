@@ -442,6 +442,7 @@ class LoopCompiler {
   // All elements of a row divided by one value of the row: by its reciprocal, several times faster and half an ULP less exact.
   bool emit_division(NodeId id, const std::vector<NodeId>& operands) {
     if (!view_.row_member(operands[1]) || compute_dtype(graph_[id].dtype) != DType::f32) return false;
+    if (geometry().has_short_rows()) return false;  // a call for each row costs more than the divisions
     const int divisor = row_register(operands[1]);
     Instruction division;
     division.code = Code::divide_rows;

@@ -176,6 +176,17 @@ constexpr T worst() {
 template <bool Largest, class T>
 std::int64_t arg_of_run(const T* in, std::int64_t n) {
   constexpr std::int64_t kBlock = 1024, kWidth = 16;
+  if (n <= kWidth) {
+    std::int64_t place = 0;
+    T extreme = in[0];
+    for (std::int64_t i = 1; i < n; ++i) {
+      // A NaN beats every number, and nothing beats a NaN.
+      const int better = int{!is_nan(extreme)} & (int{is_nan(in[i])} | int{beats<Largest>(in[i], extreme)});  // no branches
+      extreme = better != 0 ? in[i] : extreme;
+      place = better != 0 ? i : place;
+    }
+    return place;
+  }
   std::int64_t best = 0;
   if (is_nan(in[0])) return 0;
   for (std::int64_t begin = 0; begin < n; begin += kBlock) {
@@ -263,8 +274,9 @@ void arg_reduce_typed(ThreadPool& pool, const View& x, int axis, const Target& o
   const std::int64_t step = x.strides[static_cast<std::size_t>(axis)], across = lane_stride(x.shape, x.strides);
   const T* in = static_cast<const T*>(x.data);
   auto* to = static_cast<std::int64_t*>(out.data);
+  const bool is_dense = axis == x.shape.rank() - 1 && x.strides == contiguous_strides(x.shape);
   lanes.for_groups(pool, 1, [&](std::int64_t lane, std::int64_t count, int) {
-    const T* data = in + lanes.first(lane, x.strides);
+    const T* data = in + (is_dense ? lane * lanes.extent() : lanes.first(lane, x.strides));
     if (count == 1 && step == 1) {
       to[lane] = arg_of_run<Largest>(data, lanes.extent());
     } else {
