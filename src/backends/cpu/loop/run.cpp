@@ -6,6 +6,7 @@
 
 #include "backends/cpu/loop/accumulate.h"
 #include "backends/cpu/loop/loop.h"
+#include "backends/cpu/loop/short_rows.h"
 #include "base/threads/stop_scope.h"
 
 namespace tenon::cpu {
@@ -54,49 +55,12 @@ void load_strided(void* out, const void* in, std::int64_t n, std::int64_t stride
   }
 }
 
-template <class T, int columns>
-void gather_rows_of(T* out, const T* in, std::int64_t rows, std::int64_t row_stride, std::int64_t col_stride) {
-  for (std::int64_t r = 0; r < rows; ++r, in += row_stride, out += columns)
-    for (std::int64_t c = 0; c < columns; ++c) out[c] = in[c * col_stride];
-}
-template <class T>
-void gather_rows_as(void* to, const void* from, std::int64_t rows, std::int64_t row_stride, std::int64_t cols,
-                    std::int64_t col_stride) {
-  const T* in = static_cast<const T*>(from);
-  T* out = static_cast<T*>(to);
-  switch (cols) {
-    case 1: return gather_rows_of<T, 1>(out, in, rows, row_stride, col_stride);
-    case 2: return gather_rows_of<T, 2>(out, in, rows, row_stride, col_stride);
-    case 3: return gather_rows_of<T, 3>(out, in, rows, row_stride, col_stride);
-    case 4: return gather_rows_of<T, 4>(out, in, rows, row_stride, col_stride);
-    default:
-      for (std::int64_t r = 0; r < rows; ++r, in += row_stride, out += cols)
-        for (std::int64_t c = 0; c < cols; ++c) out[c] = in[c * col_stride];
-  }
-}
-
 // out[r * cols + c] = in[r * row_stride + c * col_stride]
 void load_rows_strided(std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t row_stride, std::int64_t cols,
                        std::int64_t col_stride, std::size_t size) {
-  const std::int64_t bytes = cols * static_cast<std::int64_t>(size);
-  if (col_stride == 1 && row_stride == cols) return kernels().copy(out, in, at(rows * bytes));
-  if (row_stride == 0) {  // one row again and again
-    load_strided(out, in, cols, col_stride, size);
-    for (std::int64_t done = 1; done < rows; done *= 2)
-      kernels().copy(out + done * bytes, out, at(std::min(done, rows - done) * bytes));
-    return;
-  }
-  if (cols > kShortRow) {
-    for (std::int64_t r = 0; r < rows; ++r)
-      load_strided(out + r * bytes, in + r * row_stride * static_cast<std::int64_t>(size), cols, col_stride, size);
-    return;
-  }
-  switch (size) {
-    case 1: return gather_rows_as<std::uint8_t>(out, in, rows, row_stride, cols, col_stride);
-    case 2: return gather_rows_as<std::uint16_t>(out, in, rows, row_stride, cols, col_stride);
-    case 4: return gather_rows_as<std::uint32_t>(out, in, rows, row_stride, cols, col_stride);
-    default: return gather_rows_as<std::uint64_t>(out, in, rows, row_stride, cols, col_stride);
-  }
+  if (cols <= kShortRow) return load_short_rows(out, in, rows, row_stride, cols, col_stride, size);
+  const std::int64_t step = row_stride * static_cast<std::int64_t>(size);
+  for (std::int64_t r = 0; r < rows; ++r) load_strided(out + at(r * cols) * size, in + r * step, cols, col_stride, size);
 }
 
 }  // namespace
@@ -444,7 +408,7 @@ class LoopRunner {
   void expand(const Instruction& i) {
     const std::size_t size = element_bytes(loop_.registers[at(i.out)].dtype);
     if (tile_.columns <= kShortRow)
-      return load_rows_strided(pointers_[i.out], pointers_[i.in[0]], tile_.rows, 1, tile_.columns, 0, size);
+      return load_short_rows(pointers_[i.out], pointers_[i.in[0]], tile_.rows, 1, tile_.columns, 0, size);
     for (std::int64_t r = 0; r < tile_.rows; ++r)
       fill_value(pointers_[i.out] + at(r * tile_.columns) * size, pointers_[i.in[0]] + at(r) * size, tile_.columns, size);
   }
