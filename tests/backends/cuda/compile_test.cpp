@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <span>
 
 #include "base/system/dynamic_library.h"
+#include "conformance/random/random_program.h"
 #include "hal/kernel_plan.h"
 #include "tenon/ops.h"
 
@@ -166,26 +169,45 @@ std::vector<Graph> graphs() {
 
 class CudaDialect : public testing::TestWithParam<const char*> {};
 
-TEST_P(CudaDialect, CompilesForTheArchitecture) {
-  if (!nvrtc()) GTEST_SKIP() << "there is no NVRTC here (tools/plugins fetches it)";
-  const std::string_view architecture = GetParam();
-  const KernelTarget target{.dialect = Dialect::cuda,
-                            .has_matrix_units = true,
-                            .has_warpgroup_products = architecture.ends_with('a'),
-                            .compute_units = 132,
-                            .max_group_size = 1024,
-                            .local_bytes = 48 * 1024};
-  std::vector<KernelPlan> plans;
-  for (const Graph& graph : graphs()) plans.push_back(plan_kernels(graph, target));
+KernelTarget card(std::string_view architecture) {
+  return {.dialect = Dialect::cuda,
+          .has_matrix_units = true,
+          .has_warpgroup_products = architecture.ends_with('a'),
+          .compute_units = 132,
+          .max_group_size = 1024,
+          .local_bytes = 48 * 1024};
+}
+
+// Of equal kernels one.
+std::vector<const Kernel*> kernels_of(std::span<const KernelPlan> plans) {
   std::vector<const Kernel*> kernels;
+  std::set<std::string_view> entries;
   for (const KernelPlan& plan : plans)
     for (const Kernel& kernel : plan.kernels)
-      if (std::none_of(kernels.begin(), kernels.end(), [&](const Kernel* k) { return k->entry == kernel.entry; }))
-        kernels.push_back(&kernel);
+      if (entries.insert(kernel.entry).second) kernels.push_back(&kernel);
+  return kernels;
+}
+
+TEST_P(CudaDialect, CompilesForTheArchitecture) {
+  if (!nvrtc()) GTEST_SKIP() << "there is no NVRTC here (tools/plugins fetches it)";
+  const KernelTarget target = card(GetParam());
+  std::vector<KernelPlan> plans;
+  for (const Graph& graph : graphs()) plans.push_back(plan_kernels(graph, target));
+  const std::vector<const Kernel*> kernels = kernels_of(plans);
   EXPECT_GT(kernels.size(), 25u);
   const auto is_bound = [](const Kernel* kernel) { return kernel->needs_warpgroup_products; };
   EXPECT_EQ(std::ranges::any_of(kernels, is_bound), target.has_warpgroup_products);
   EXPECT_EQ(compile(module_text(target, kernels), compiler_options(target), GetParam()), "");
+}
+
+TEST_P(CudaDialect, CompilesRandomPrograms) {
+  if (!nvrtc()) GTEST_SKIP() << "there is no NVRTC here (tools/plugins fetches it)";
+  const KernelTarget target = card(GetParam());
+  constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
+  std::vector<KernelPlan> plans;
+  for (const std::uint32_t seed : conformance::random_seeds(12))
+    plans.push_back(plan_kernels(conformance::RandomProgram(seed, kTypes[seed % 3]).graph(), target));
+  EXPECT_EQ(compile(module_text(target, kernels_of(plans)), compiler_options(target), GetParam()), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(, CudaDialect, testing::Values("sm_80", "sm_90", "sm_90a", "sm_100"));
