@@ -70,7 +70,7 @@ class Finder {
 
   // Short rows are reduced many at a time, from memory.
   bool is_reduced_with_others(NodeId id) const {
-    return geometry_.has_short_rows() && type(id) == DType::f32 &&
+    return geometry_.has_short_rows && type(id) == DType::f32 &&
            kernels().short_rows[static_cast<int>(graph_[id].as<ReduceAttr>().kind)];
   }
 
@@ -132,7 +132,7 @@ class Finder {
   // The reduction in sum(exp(x - row)), the heart of softmax and logsumexp.
   std::optional<NodeId> exp_sum(NodeId id, NodeId difference) const {
     if (!view_.is_op(id, ElementwiseOp::Exp) || view_.group().kind != Group::Kind::rows) return std::nullopt;
-    if (geometry_.has_short_rows()) return std::nullopt;
+    if (geometry_.has_short_rows) return std::nullopt;
     if (view_.is_row(id) || type(id) != DType::f32 || !view_.row_member(graph_[difference].inputs[1])) return std::nullopt;
     for (NodeId reader : view_.group().nodes) {
       const Node& node = graph_[reader];

@@ -483,7 +483,7 @@ class LoopCompiler {
   // All elements of a row divided by one value of the row: by its reciprocal, several times faster and half an ULP less exact.
   bool emit_division(NodeId id, const std::vector<NodeId>& operands) {
     if (!view_.row_member(operands[1]) || compute_dtype(graph_[id].dtype) != DType::f32) return false;
-    if (geometry().has_short_rows()) return false;  // a call for each row costs more than the divisions
+    if (geometry().has_short_rows) return false;  // a call for each row costs more than the divisions
     const int divisor = row_register(operands[1]);
     Instruction division;
     division.code = Code::divide_rows;
@@ -566,7 +566,7 @@ class LoopCompiler {
     } else if (const auto size = absorbed_.magnitudes.find(id); size != absorbed_.magnitudes.end()) {
       reduction.input = operand_or_bf16(graph_[size->second].inputs[0]);
       type = static_cast<int>(program_.registers[at(reduction.input)].dtype);
-    } else if (!geometry().has_short_rows() && is_read_as(DType::bf16, graph_[id].inputs[0]) &&
+    } else if (!geometry().has_short_rows && is_read_as(DType::bf16, graph_[id].inputs[0]) &&
                kernels().partial_reduce[kind][static_cast<int>(DType::bf16)]) {
       reduction.input = operand_or_bf16(graph_[id].inputs[0]);
       type = static_cast<int>(DType::bf16);
@@ -578,7 +578,7 @@ class LoopCompiler {
         program_.registers[at(reduction.input)].home == Home::input && !absorbed_.magnitudes.count(id))
       if (const auto far = kernels().far_reduce[kind][type]) reduction.partial = far;
     reduction.columns = kernels().column_reduce[kind][type];
-    if (geometry().has_short_rows() && !reduction.products && !absorbed_.magnitudes.count(id) &&
+    if (geometry().has_short_rows && !reduction.products && !absorbed_.magnitudes.count(id) &&
         type == static_cast<int>(DType::f32))
       reduction.short_rows = kernels().short_rows[kind];
     instruction.in[0] = reduction.input;

@@ -136,6 +136,10 @@ class Shaper {
     geometry_.block = group_.nodes.size() <= 6 ? 2048 : 1024;
     if (reduces_columns && group_.nodes.size() == 1) geometry_.block = kPartElements;
     if (group_.kind == Group::Kind::rows) geometry_.block = gives_only_row_values() ? 8192 : segment_of_row();
+    geometry_.has_short_rows =
+        group_.kind != Group::Kind::reduction && !geometry_.keeps_columns && geometry_.cols > 0 && geometry_.cols <= kShortRow;
+    // Also one alone is a tile of rows.
+    if (geometry_.has_short_rows && group_.kind == Group::Kind::rows) geometry_.tile_rows = 2;
     if (geometry_.rows <= 1 || geometry_.between != 1 || reduces_columns) return;
     // Rows that fit into a tile together share the work on one value per row. Where rows only have such results, no tile of
     // elements has to stay in the cache. Without reductions segments of one row are better, which are read where they are, also

@@ -125,6 +125,9 @@ struct LoopGeometry {
   std::int64_t rows = 1, cols = 1;
   std::int64_t block = 1024;
   std::int64_t tile_rows = 1;  // 1: tiles are segments of a row
+  // Rows are shorter than is worth a kernel call of their own, and not reduced in parts. Whether there are many of them makes no
+  // difference: a row's results do not depend on the others.
+  bool has_short_rows = false;
 
   // Reduction groups: [outer, red, inner], inner = |between| x cols, or 1 if the reduced axes are the columns. red is split into
   // |parts| of |part_extent| whose results are combined as a tree.
@@ -138,8 +141,6 @@ struct LoopGeometry {
 
   // One long row.
   bool is_flat() const { return rows == 1 && tile_rows == 1; }
-  // Many rows in a tile, each shorter than is worth a kernel call of its own.
-  bool has_short_rows() const { return !keeps_columns && tile_rows > 1 && cols > 0 && cols <= kShortRow; }
   // The maximum number of elements of a tile.
   std::int64_t tile_elements() const {
     if (tile_rows > 1) return cols > 1 ? tile_rows * cols : tile_rows;
