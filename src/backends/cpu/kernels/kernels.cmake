@@ -29,7 +29,7 @@ foreach(level ${cpu_levels})
   endif()
   # CPUs without AVX2 are few: what serves only them is kept small.
   if(level EQUAL 2)
-    target_compile_options(${target} PRIVATE -fno-unroll-loops)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
   endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE -Wno-pass-failed)

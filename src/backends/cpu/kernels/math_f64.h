@@ -94,16 +94,8 @@ TENON_OWN_LOOKUP_FUNCTIONS(TENON_X)
 #undef TENON_X
 
 TENON_INLINE Wide atan2(Wide y, Wide x) { return library_atan2(y, x); }
-// Of magnitudes: bases below 0, and 0, the library computes one by one, many times slower.
 TENON_INLINE Wide pow(Wide x, Wide y) {
-  const Wide zero(0.0), one(1.0), half = y * Wide(0.5);
-  const LaneMask<double> is_zero = x == zero, is_integer = trunc(y) == y, is_odd = is_integer & (trunc(half) != half);
-  const Wide power = library_pow(select(is_zero, one, abs(x)), y);
-  const Wide infinity(std::numeric_limits<double>::infinity()), nan(std::numeric_limits<double>::quiet_NaN());
-  const Wide of_zero = select(y < zero, infinity, select(y > zero, zero, select(y == zero, one, y)));
-  const Wide size = select(is_zero, of_zero, power);
-  const LaneMask<double> is_undefined = (x < zero) & (x > -infinity) & !is_integer;
-  return select(is_undefined, nan, select(is_odd, copysign(size, x), size));
+  return math::pow_by(x, y, [](Wide base, Wide exponent) { return library_pow(base, exponent); });
 }
 // Exact: the product with the quotient's integer part is in one operation with the difference, which a double holds. The integer
 // part may be one too large. Quotients that are no such number go to the C library.

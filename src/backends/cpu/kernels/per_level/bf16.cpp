@@ -159,7 +159,6 @@ void level::add_bf16_kernels(Kernels& table) {
   TENON_X(Mul)
   TENON_X(Div)
   TENON_X(Mac)
-  TENON_X(AddCDiv)
   TENON_X(Lerp)
   TENON_X(Neg)
   TENON_X(Abs)
@@ -172,6 +171,8 @@ void level::add_bf16_kernels(Kernels& table) {
   TENON_X(Rsqrt)
   TENON_X(Reciprocal)
 #undef TENON_X
+  // In f16 too many digits of the quotient are left when it cancels.
+  table.elementwise_bf16[static_cast<int>(ElementwiseOp::AddCDiv)] = kernel_of_16_bits<elementwise::AddCDiv, Bf16Pairs>;
 #if TENON_CPU_LEVEL >= 3
   table.normalize_bf16 = normalize_bf16;
 #endif

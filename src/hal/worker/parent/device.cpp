@@ -1,4 +1,4 @@
-#include "hal/worker/device.h"
+#include "hal/worker/parent/device.h"
 
 #include <atomic>
 

@@ -1,4 +1,4 @@
-#include "hal/worker/process.h"
+#include "hal/worker/parent/process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

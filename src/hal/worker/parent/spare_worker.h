@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "hal/worker/connection.h"
+#include "hal/worker/parent/connection.h"
 
 namespace tenon {
 

@@ -1,4 +1,4 @@
-#include "hal/worker/connection.h"
+#include "hal/worker/parent/connection.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string_view>
 
-#include "hal/worker/connection.h"
-#include "hal/worker/spare_worker.h"
+#include "hal/worker/parent/connection.h"
+#include "hal/worker/parent/spare_worker.h"
 #include "tenon/backend.h"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-#include "hal/worker/spare_worker.h"
+#include "hal/worker/parent/spare_worker.h"
 
 #include "base/log.h"
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "hal/worker/channel.h"
-#include "hal/worker/process.h"
+#include "hal/worker/parent/process.h"
 #include "hal/worker/window.h"
 #include "hal/worker/worker.h"
 

@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "hal/collectives.h"
 #include "hal/memory_exchange.h"
-#include "hal/worker/device.h"
 #include "hal/worker/hosted.h"
+#include "hal/worker/parent/device.h"
 #include "hal/worker/worker.h"
 #include "tenon/error.h"
 
