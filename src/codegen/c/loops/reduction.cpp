@@ -257,9 +257,9 @@ class ReductionEmitter {
       const bool floats = is_float(dtype(id)), extreme = kind(id) == ReduceKind::max || kind(id) == ReduceKind::min;
       const std::string type = variable_type(dtype(id));
       if (floats && extreme) {
-        std::string inside;
-        extreme_text(body_, kind(id), dtype(id), fmt::format("k{}", r), sum(r), value, before, inside, after);
-        return inside;
+        std::string step;
+        extreme_text(body_, kind(id), dtype(id), fmt::format("k{}", r), sum(r), value, before, step, after);
+        return step;
       }
       if (dtype(id) == DType::f64 && kind(id) == ReduceKind::sum) {
         before += fmt::format("f64 {0} = 0.0, c{0} = 0.0;\n", sum(r));
