@@ -25,7 +25,7 @@ class RandomProgramsOnTheCpu : public testing::TestWithParam<Way> {};
 TEST_P(RandomProgramsOnTheCpu, GiveWhatTheReferenceGives) {
   ThreadPool pool(GetParam().threads);
   const auto device = cpu::open_with(pool);
-  for (const std::uint32_t seed : random_seeds(150)) {
+  for (const std::uint32_t seed : random_seeds(400)) {
     const RandomProgram program(seed, GetParam().dtype);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, program.text()));
     const std::vector<Bounded> expected = bounded_run(program.graph(), program.inputs());

@@ -326,6 +326,21 @@ TEST_F(ProgramTest, ProductsWithPartsOfWeightsAreTheSameInEveryRun) {
   expect({graph_.matmul(x, graph_.slice(weights, start, extent, step)), graph_.matmul(x, op("flip", {weights}))});
 }
 
+// Their steps round them, and the concatenation moves 16 bits.
+TEST_F(ProgramTest, ProductsAndAttentionThatAreRoundedWhereTheyAreComputedAreJoined) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    graph_ = Graph();
+    arrays_.clear();
+    const auto small = [&](NodeId x) { return op("mul", {x, graph_.literal(0.125)}); };
+    const NodeId product = graph_.matmul(small(input({256, 16}, dtype)), input({16, 600}, dtype));
+    const NodeId q = input({2, 4, 130, 64}, dtype), k = input({2, 4, 130, 64}, dtype), v = input({2, 4, 130, 64}, dtype);
+    const NodeId attention = op("attention", {small(q), k, v});
+    expect({op("concat", {input({10, 600}, dtype), product}, {{"axis", std::int64_t{0}}}),
+            op("concat", {attention, input({2, 4, 9, 64}, dtype)}, {{"axis", std::int64_t{2}}})},
+           dtype == DType::bf16 ? 3e-2 : 4e-3);
+  }
+}
+
 // Other steps may take them as zeros, which saves products a hundredfold time.
 TEST_F(ProgramTest, ActivationsOfProductsThatAreResultsKeepSubnormalNumbers) {
   const NodeId x = input({4, 1}), weights = input({1, 32});

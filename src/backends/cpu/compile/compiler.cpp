@@ -344,7 +344,7 @@ void ExecutableCompiler::add_group(int index) {
 
 Result ExecutableCompiler::result_of(NodeId id) {
   place_value(id);
-  if (moved_[at(id)]) narrow_[id] = sources_[id];
+  if (moved_[at(id)] || is_stored_rounded(id)) narrow_[id] = sources_[id];
   touch(sources_[id].location);
   return {sources_[id].location, sources_[id].stored, graph_[id].shape};
 }
@@ -358,6 +358,7 @@ std::optional<Result> ExecutableCompiler::narrow_result_of(NodeId id) {
     sources_[id] = {new_temporary(dtype, graph_[id].shape), dtype};
   else
     return std::nullopt;
+  narrow_[id] = sources_[id];
   touch(sources_[id].location);
   return Result{sources_[id].location, dtype, graph_[id].shape};
 }
