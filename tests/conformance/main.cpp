@@ -246,8 +246,12 @@ int main(int argc, char** argv) {
       ->check(CLI::ExistingDirectory);
   app.add_flag("--list", options.list, "list the cases");
   app.add_option("--level", options.level, "instruction set of the CPU backend: v2, v3, v4 (as TENON_ISA)");
-  app.add_option("--programs", options.programs, "run this many random programs of several ops instead, of the first --dtype")
-      ->check(count);
+  CLI::Option* const programs =
+      app.add_option("--programs", options.programs, "run this many random programs of several ops instead, of the first --dtype")
+          ->check(count);
+  for (const char* const of_ops : {"--op", "--case", "--every", "--sample", "--types", "--elementwise", "--quick", "--matrix",
+                                   "--markdown", "--save", "--check", "--support", "--list"})
+    programs->excludes(app.get_option(of_ops));
   app.add_option("--seed", options.seed, "of the random values, or of the first random program (default: 1)");
   try {
     app.parse(argc, argv);
